@@ -18,8 +18,8 @@ from ragaudit.client.errors import (
     StateConflict,
     WrongPin,
 )
-from ragaudit.client.options import Demands
 from ragaudit.client.results import CheckedReceipt, SearchResult
+from ragaudit.client.session import Demands
 from ragaudit.embedders.registry import load
 from ragaudit.encoding.errors import MalformedError, RejectedError
 from ragaudit.encoding.signing import PublicKey

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from ragaudit.client.asking import Asking
 from ragaudit.client.blocking import Client
 from ragaudit.client.errors import (
     AnswerRejected,
@@ -17,9 +18,8 @@ from ragaudit.client.errors import (
     ServiceUnreachable,
     StateConflict,
 )
-from ragaudit.client.options import system_clock
 from ragaudit.client.results import SearchResult
-from ragaudit.client.revealing import Revealing
+from ragaudit.client.session import system_clock
 from ragaudit.client.state import PendingPromise, StateDirectory, write_durably
 from ragaudit.encoding.canonical_json import loads
 from ragaudit.encoding.errors import UnavailableError
@@ -50,7 +50,7 @@ def test_a_crash_is_survived_with_the_same_promise_and_nonce(
         if moment == "before the promise":
             patch.setattr(StateDirectory, "keep_promise", crash)
         elif moment == "after the promise":
-            patch.setattr(Revealing, "_begin", crash)
+            patch.setattr(Asking, "_begin", crash)
         else:
             patch.setattr(StateDirectory, "keep_answer", crash)
         with pytest.raises(Crash):
@@ -75,7 +75,7 @@ def test_search_finishes_the_pending_promise_first(
     first = opened()
     first.register()
     with monkeypatch.context() as patch:
-        patch.setattr(Revealing, "_begin", crash)
+        patch.setattr(Asking, "_begin", crash)
         with pytest.raises(Crash):
             first.search("question 0")
     first.close()

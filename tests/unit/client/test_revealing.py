@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from ragaudit.client import revealing
+from ragaudit.client import asking
 from ragaudit.client.asynchronous import AsyncClient
 from ragaudit.client.blocking import Client
 from ragaudit.client.errors import (
@@ -388,4 +388,4 @@ def test_a_cancelled_caller_does_not_stop_what_was_revealed(
 
 
 def test_least_time_is_within_any_life() -> None:
-    assert revealing.LEAST_SECONDS < revealing.CLAIM_SECONDS
+    assert asking.LEAST_SECONDS < asking.CLAIM_SECONDS

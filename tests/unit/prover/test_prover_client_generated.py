@@ -17,7 +17,7 @@ from ragaudit.client import (
     ProviderRefusal,
     StateConflict,
 )
-from ragaudit.client.revealing import Revealing
+from ragaudit.client.asking import Asking
 from ragaudit.client.state import StateDirectory
 from ragaudit.ledger.messages.entries import Generated
 from ragaudit.ledger.messages.receipts import GeneratedAnswer, GeneratedFile
@@ -110,7 +110,7 @@ def test_a_crash_is_survived_with_the_same_promise(
     first = opened()
     with monkeypatch.context() as patch:
         name = "_begin" if moment == "after the promise" else "keep_answer"
-        patch.setattr(Revealing if name == "_begin" else StateDirectory, name, crash)
+        patch.setattr(Asking if name == "_begin" else StateDirectory, name, crash)
         with pytest.raises(Crash):
             first.ask(QUESTION)
     first.close()

@@ -5,14 +5,14 @@ next value; `pool` asks through several accounts at once.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, Self, TypeVar, Unpack
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Self, Unpack
 
 from ragaudit.client.asking import Asked, Asking, check_asked
-from ragaudit.client.checks import Checker
-from ragaudit.client.options import ClientOptions
 from ragaudit.client.results import (
     COMPLETION_SECONDS,
+    Answered,
     AnyReceipt,
     AsyncReceipt,
     CheckedAnswer,
@@ -22,15 +22,14 @@ from ragaudit.client.results import (
     file_json,
     public_parts,
 )
-from ragaudit.client.revealing import Revealing
-from ragaudit.client.session import Session
+from ragaudit.client.session import ClientOptions, Session
+from ragaudit.client.verifier import Arbiter
 from ragaudit.client.window import AccountState, Window
 from ragaudit.ledger.messages.bodies import Submission
 from ragaudit.ledger.messages.receipts import GeneratedKeywords, ReceiptFile
 
 __all__ = ["AsyncClient", "ClientOptions"]
 
-T = TypeVar("T")
 Result = SearchResult[AsyncReceipt]
 
 
@@ -49,9 +48,7 @@ class AsyncClient:
             MalformedError: not an address, a key, a digest or a demand.
         """
         self._session = Session(base_url, api_key, options)
-        checker = Checker(self._session)
-        self._revealing = Revealing(self._session, checker)
-        self._asking = Asking(self._session, checker, self._revealing)
+        self._asking = Asking(self._session)
         # Two queries at once would ask for the same value of the chain.
         self._turn = asyncio.Lock()
 
@@ -67,9 +64,8 @@ class AsyncClient:
 
     async def aclose(self) -> None:
         """End the reveals in progress, close the connections and release the state directory."""
-        await self._revealing.ended()
-        async with self._turn:
-            await self._session.aclose()
+        async with self._queued() as session:
+            await session.aclose()
 
     @property
     def anchored(self) -> bool:
@@ -98,7 +94,8 @@ class AsyncClient:
             StateConflict: registered before with another chain, or as the other kind.
             AnswerRejected: the provider's registration says something else.
         """
-        return await self._queued(self._session.register())
+        async with self._queued() as session:
+            return await session.register()
 
     async def search(
         self,
@@ -125,8 +122,8 @@ class AsyncClient:
             LessThanDemanded: the window or the answer gives less than the options demand.
         """
         check_asked(query, top_k)
-        receipt, missed = await self._queued(self._asking.search(query, top_k, filter))
-        result = self._result(receipt, missed)
+        async with self._queued():
+            result = self._result(*await self._asking.search(query, top_k, filter))
         self._session.demands.check_answer(result)
         return result
 
@@ -149,7 +146,8 @@ class AsyncClient:
             RagauditError: as `search`.
         """
         check_asked(question, 1)
-        return self._generated_result(*await self._queued(self._asking.generate(question, filter)))
+        async with self._queued():
+            return self._generated_result(*await self._asking.generate(question, filter))
 
     async def resume(self) -> Result | GeneratedResult | None:
         """Return the answer to a query whose promise was kept before a crash; None without one.
@@ -160,7 +158,8 @@ class AsyncClient:
         Raises:
             PromiseUnanswered, AnswerRejected, ServiceUnreachable, StateConflict: as `search`.
         """
-        receipt = await self._queued(self._asking.resume())
+        async with self._queued():
+            receipt = await self._asking.resume()
         if isinstance(receipt, CheckedAnswer):
             return self._generated_result(receipt)
         return None if receipt is None else self._result(receipt)
@@ -179,12 +178,11 @@ class AsyncClient:
             ProviderRefusal: the verifier does not take it (expired, or the window has ended).
             ServiceUnreachable: the verifier does not answer.
         """
-        return await self._queued(self._asking.claim())
+        async with self._queued():
+            return await self._asking.claim()
 
     async def complete(
-        self,
-        receipt: CheckedReceipt | CheckedAnswer,
-        timeout_seconds: float = COMPLETION_SECONDS,
+        self, receipt: Answered, timeout_seconds: float = COMPLETION_SECONDS
     ) -> None:
         """Fetch the inclusion proof of a receipt, check it and add it to the receipt.
 
@@ -199,8 +197,9 @@ class AsyncClient:
 
     async def receipts(self) -> list[ReceiptFile]:
         """Return the receipts in the state directory, by counter; none without one."""
-        await self._queued(self._session.ready())
-        if (state := self._session.state) is None:
+        async with self._queued() as session:
+            await session.ready()
+        if (state := session.state) is None:
             return []
         return [ReceiptFile.parse(path.read_bytes()) for path in state.receipts().values()]
 
@@ -219,7 +218,9 @@ class AsyncClient:
         Raises:
             StateConflict: the client knows no verifier.
         """
-        return await self._queued(self._session.submit(public_parts(receipts)))
+        async with self._queued() as session:
+            verifier, origin = session.known_verifier(), (await session.opened()).origin
+            return await verifier.submit(origin, public_parts(receipts), await session.signer())
 
     async def submit_refusal(self, refusal: Mapping[str, Any]) -> None:
         """Give the verifier a signed refusal of the provider; the account signs as in `submit`.
@@ -230,7 +231,9 @@ class AsyncClient:
         Raises:
             MalformedRecord: not a refusal.
         """
-        await self._queued(self._session.submit_refusal(refusal))
+        async with self._queued() as session:
+            verifier, origin = session.known_verifier(), (await session.opened()).origin
+            await verifier.refuse(origin, refusal, await session.signer())
 
     async def show_registration(self) -> None:
         """Tell the verifier that this registration, with its nonce chain, is the account's own.
@@ -240,7 +243,9 @@ class AsyncClient:
         Raises:
             StateConflict: the account has no state directory, or the client knows no verifier.
         """
-        await self._queued(self._session.show_registration())
+        async with self._queued() as session:
+            verifier, holder = session.known_verifier(), await session.holder()
+            await verifier.show_registration(session.window.origin, holder)
 
     async def dispute(self, receipt: AnyReceipt | Mapping[str, Any]) -> None:
         """Dispute an answer before the sampling instant; the verifier learns a digest only.
@@ -251,7 +256,9 @@ class AsyncClient:
         Raises:
             StateConflict: the account has no dispute key, which it keeps in its state directory.
         """
-        await self._queued(self._session.dispute(file_json(receipt)))
+        async with self._queued() as session:
+            verifier, holder = session.known_verifier(), await session.holder()
+            await verifier.dispute(session.window.origin, file_json(receipt), holder)
 
     async def settle(
         self,
@@ -272,27 +279,28 @@ class AsyncClient:
         Raises:
             InvalidReply: no finding of the policy's arbiter about this receipt.
         """
-        return await self._session.settle(file_json(receipt), arbiter_url)
+        session, value = self._session, file_json(receipt)
+        verifier, window = session.known_verifier(), await session.opened()
+        if arbiter_url is None:
+            return await verifier.settle(window.origin, value)
+        async with session.other_service(arbiter_url) as judge:
+            return await verifier.settle(window.origin, value, Arbiter(judge, window))
 
-    async def _queued(self, work: Coroutine[Any, Any, T]) -> T:
+    @asynccontextmanager
+    async def _queued(self) -> AsyncIterator[Session]:
         """Do one thing of this account at a time, in the order of the calls."""
-        try:
-            await self._turn.acquire()
-        except BaseException:
-            work.close()  # never awaited: asyncio would warn of it
-            raise
-        try:
-            await self._revealing.ended()  # of a caller that went away
-            return await work
-        finally:
-            self._turn.release()
+        async with self._turn:
+            await self._asking.ended()  # of a caller that went away
+            yield self._session
 
-    def _result(self, receipt: CheckedReceipt, missed: int = 0) -> Result:
+    def _result(self, receipt: Answered, missed: int = 0) -> Result:
+        assert isinstance(receipt, CheckedReceipt)  # of a request for documents
         completed = AsyncReceipt(receipt.file, receipt.checks, receipt.path, self.complete)
         documents, left = receipt.file.answer.documents, self._left(receipt.counter)
         return SearchResult(documents, completed, left, missed, receipt.withdrawn)
 
-    def _generated_result(self, receipt: CheckedAnswer, missed: int = 0) -> GeneratedResult:
+    def _generated_result(self, receipt: Answered, missed: int = 0) -> GeneratedResult:
+        assert isinstance(receipt, CheckedAnswer)  # of a request for a generated answer
         answer, left = receipt.file.answer, self._left(receipt.counter)
         if isinstance(answer, GeneratedKeywords):
             return GeneratedResult(answer.text, 0, receipt, left, missed, answer.keywords)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from ragaudit import core
 from ragaudit.circuits.vector_operations import VectorOperations
-from ragaudit.client.channels import AnyRequest, channel_of
 from ragaudit.client.errors import AnswerRejected, StateConflict
+from ragaudit.client.results import AnyRequest, channel_of
 from ragaudit.client.session import Session
 from ragaudit.client.transport import json_value
 from ragaudit.client.window import Window

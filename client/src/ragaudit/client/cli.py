@@ -213,7 +213,7 @@ def promised(
     from ragaudit.client import offline
     from ragaudit.client.checks import Facts
     from ragaudit.client.offline import load_named, pins_of
-    from ragaudit.client.options import system_clock
+    from ragaudit.client.session import system_clock
     from ragaudit.ledger.messages.promises import Promise
 
     with failing(as_json):

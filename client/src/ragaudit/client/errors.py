@@ -156,7 +156,7 @@ class AnswerRejected(RejectedError):
         super().__init__(what, where=where, expected=expected)
         self.evidence = evidence
         self.received = received
-        # Set by `Revealing` once the verifier has the claim.
+        # Set by `Asking` once the verifier has the claim.
         self.claimed = False
 
 

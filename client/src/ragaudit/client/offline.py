@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ragaudit.client.asking import seconds_to_reveal
 from ragaudit.client.blocking import call
 from ragaudit.client.checks import CoreOperations, Facts, check_file, embedding, pending
-from ragaudit.client.results import CheckedAnswer, CheckedReceipt, checked
-from ragaudit.client.revealing import seconds_to_reveal
+from ragaudit.client.results import Answered, channel_of
 from ragaudit.client.state import key_of, read_bytes, read_key
 from ragaudit.client.transport import json_value
 from ragaudit.client.verifier import Holder
@@ -290,7 +290,7 @@ def load_embedder(window: Window) -> "Embedder | None":
 
 def check(
     value: Mapping[str, Any], window: Window, facts: Facts, path: Path | None = None
-) -> CheckedReceipt | CheckedAnswer:
+) -> Answered:
     """Run the steps on a receipt file, of either channel, and return it with their outcomes.
 
     Args:
@@ -311,7 +311,7 @@ def check(
             where = f"step 4 (answer digest), {error.where}"
             raise ReceiptRejected(error.what, where=where, expected=error.expected) from error
         raise
-    return checked(file, check_file(file, window, facts), path)
+    return channel_of(file).checked(file, check_file(file, window, facts), path)
 
 
 def account_view(account: AccountState, window: Window) -> AccountView:

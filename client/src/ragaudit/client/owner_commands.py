@@ -291,7 +291,7 @@ def audit(
     window's embedder is installed. Passages, into which a service cuts long texts, are documents.
     """
     from ragaudit.client import offline
-    from ragaudit.client.options import system_clock
+    from ragaudit.client.session import system_clock
     from ragaudit.client.owner_audit import OwnerAudit, check_owner_key, read_documents
     from ragaudit.client.state import read_key
 

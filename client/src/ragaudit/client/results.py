@@ -1,28 +1,38 @@
-"""What a search returns: the documents and a receipt that was checked."""
+"""What the channels answer: documents or a generated answer, and a receipt that was checked."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from ragaudit.ledger.messages.receipt_check import StepResult
-from ragaudit.ledger.messages.receipts import GeneratedFile, PublicPart, ReceiptFile
-from ragaudit.ledger.messages.requests import Document
+from ragaudit.ledger.messages.receipts import (
+    AnyFile,
+    GeneratedFile,
+    GenerationRequest,
+    PublicPart,
+    ReceiptFile,
+)
+from ragaudit.ledger.messages.requests import Document, Request
 
 __all__ = [
+    "Answered",
     "AnyReceipt",
+    "AnyRequest",
     "AsyncReceipt",
+    "Channel",
     "Checked",
     "CheckedAnswer",
     "CheckedReceipt",
     "GeneratedResult",
     "Receipt",
     "SearchResult",
-    "checked",
+    "channel_of",
     "file_json",
     "public_parts",
 ]
 
+AnyRequest = Request | GenerationRequest
 COMPLETION_SECONDS = 60.0
 F = TypeVar("F", ReceiptFile, GeneratedFile)
 
@@ -77,17 +87,42 @@ class CheckedAnswer(Checked[GeneratedFile]):
     """The receipt of a generated answer, checked."""
 
 
-def checked(
-    file: ReceiptFile | GeneratedFile, checks: Sequence[StepResult], path: Path | None = None
-) -> CheckedReceipt | CheckedAnswer:
-    """Return a receipt of either channel with the outcomes of its checks."""
-    if isinstance(file, GeneratedFile):
-        return CheckedAnswer(file, checks, path)
-    return CheckedReceipt(file, checks, path)
-
-
-AnyReceipt = CheckedReceipt | CheckedAnswer | ReceiptFile | GeneratedFile
+Answered = CheckedReceipt | CheckedAnswer
+AnyReceipt = Answered | AnyFile
 """A receipt of either channel, checked or as a file."""
+
+
+@dataclass(frozen=True)
+class Channel:
+    """One way to be answered: all in which documents and generated answers differ here.
+
+    Attributes:
+        file, checked: classes of its receipt files, and of those that were checked.
+        asks, promises, reveals: its calls, below the window's own path.
+        folder: of its receipts in a state directory.
+        reuses: whether a question may get an earlier answer again at any time of the window.
+    """
+
+    file: type[ReceiptFile] | type[GeneratedFile]
+    checked: Callable[[Any, Sequence[StepResult], Path | None], Answered]
+    asks: str
+    promises: str
+    reveals: str
+    folder: str
+    reuses: bool
+
+
+_DOCUMENTS: Final = Channel(
+    ReceiptFile, CheckedReceipt, "query", "promise", "reveal", "receipts", reuses=False
+)
+_GENERATED: Final = Channel(
+    GeneratedFile, CheckedAnswer, "ask", "ask", "ask/reveal", "answers", reuses=True
+)
+
+
+def channel_of(one: AnyRequest | AnyFile) -> Channel:
+    """Return the channel of a request or a receipt file."""
+    return _GENERATED if isinstance(one, GenerationRequest | GeneratedFile) else _DOCUMENTS
 
 
 def public_parts(receipts: Sequence[AnyReceipt]) -> list[PublicPart]:

@@ -1,33 +1,32 @@
-"""One account in one window: the window's signature, the registration, the nonce chain."""
+"""One account in one window: what it demands, the registration, the nonce chain."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import logging
+import time
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypedDict, TypeVar
 
-from ragaudit.client.channels import channel_of
+import httpx
 from ragaudit.client.errors import (
     AnswerRejected,
+    LessThanDemanded,
     ProviderRefusal,
     ServiceUnreachable,
     StateConflict,
 )
-from ragaudit.client.options import (
-    ClientOptions,
-    Demands,
-    anchored,
-    dispute_key,
-    pins,
-    system_clock,
-)
-from ragaudit.client.state import AccountKeys, StateDirectory
+from ragaudit.client.results import SearchResult, channel_of
+from ragaudit.client.state import AccountKeys, StateDirectory, read_key
 from ragaudit.client.transport import Service
-from ragaudit.client.verifier import Arbiter, Holder, VerifierService
+from ragaudit.client.verifier import Holder, VerifierService
 from ragaudit.client.window import (
     SERVED,
     AccountState,
+    Pins,
     Window,
     authenticate,
     check_activated,
@@ -36,18 +35,159 @@ from ragaudit.client.window import (
     parsed,
 )
 from ragaudit.encoding.errors import InternalError, MalformedError, UnavailableError
-from ragaudit.ledger.messages.bodies import Submission
+from ragaudit.encoding.options import digest as read_digest
+from ragaudit.encoding.options import public_key
+from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.messages.chains import NonceChain, activation_of
 from ragaudit.ledger.messages.entries import QueryEntry
-from ragaudit.ledger.messages.receipts import AnyFile, PublicPart
+from ragaudit.ledger.messages.policy_terms import time_to_hand_in
+from ragaudit.ledger.messages.receipts import AnyFile
 from ragaudit.ledger.messages.shown import ShownWindow, WindowList
+
+if TYPE_CHECKING:
+    from ragaudit.embedders.base import Embedder
 
 T = TypeVar("T")
 
-__all__ = ["POLL_SECONDS", "Session"]
+__all__ = ["POLL_SECONDS", "ClientOptions", "Demands", "Session", "system_clock"]
 
 POLL_SECONDS = 0.25
 _REGISTRATION_SECONDS = 30.0
+_REQUIRED: Final = "required"
+_log = logging.getLogger(__name__)
+
+
+class ClientOptions(TypedDict, total=False):
+    """Options of a client; each may be left out.
+
+    Attributes:
+        window: its name; None for the only one that is being served.
+        verifier_url: where claims, receipts and disputes go; an anchored account needs it.
+        verifier_key: pin, the verifier's key (`keys.verifier`) in hexadecimal.
+        policy_digest: pin, the digest of the policy in hexadecimal.
+        allow_unpinned: go without a pin, and trust whichever server answers; False by default.
+        embedder: with it, embeddings are recomputed (check 9); it must be the committed one.
+        state_dir: holds the account's keys, promises and receipts; keep it, never restore it.
+        dispute_key: the account's, or the path of its file, where it was made before: the provider
+            has its public key, and may have registered the account with it already.
+        anchored: whether the account asks through a nonce chain. True demands it: a window without
+            noise, where there is none, is refused. By default it does so where there are noise and
+            a state_dir, which it needs.
+        privacy: "required" refuses windows without noise, and those whose noise follows from a
+            published seed. None by default: the window's policy says what it is.
+        most_withheld: share of an answer's rows that may be withheld, 0..1; an answer that
+            withholds more is refused. None by default: any share.
+        timeout_seconds: of one call, retries and every byte of the reply included; 30 by default.
+        transport, verifier_transport: httpx transports, for tests and proxies.
+        clock: Unix milliseconds; this machine's by default.
+    """
+
+    window: str | None
+    verifier_url: str | None
+    verifier_key: str | None
+    policy_digest: str | None
+    allow_unpinned: bool
+    embedder: "Embedder | None"
+    state_dir: str | Path | None
+    dispute_key: PrivateKey | str | Path | None
+    anchored: bool | None
+    privacy: Literal["required"] | None
+    most_withheld: float | None
+    timeout_seconds: float
+    transport: httpx.AsyncBaseTransport | None
+    verifier_transport: httpx.AsyncBaseTransport | None
+    clock: Callable[[], int]
+
+
+def system_clock() -> int:
+    """Return this machine's time, Unix milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a caller demands of a window and of its answers (docs/spec 8.10); nothing by default.
+
+    A provider decides which window it serves and which rows it gives out. Whoever demanded more
+    than that gets an error, never the lesser thing without a word.
+
+    Attributes:
+        privacy: noise that nobody can predict.
+        anchored: a nonce of the account in the noise of its answers.
+        most_withheld: share of an answer's rows that may be withheld, 0..1; None: any.
+    """
+
+    privacy: bool = False
+    anchored: bool = False
+    most_withheld: Fraction | None = None
+
+    @classmethod
+    def of(cls, options: ClientOptions) -> Self:
+        """Return the demands of a client's options.
+
+        Raises:
+            MalformedError: a value that demands nothing known.
+        """
+        privacy, most = options.get("privacy"), options.get("most_withheld")
+        if privacy not in (None, _REQUIRED):
+            raise MalformedError(f"{privacy!r}", where="privacy", expected=f"{_REQUIRED!r} or None")
+        # Not isinstance: True would allow everything, and NaN would refuse nothing.
+        if most is not None and not (type(most) in (int, float) and 0 <= most <= 1):
+            raise MalformedError(f"{most!r}", where="most_withheld", expected="0..1")
+        share = None if most is None else Fraction(most)
+        return cls(privacy == _REQUIRED, options.get("anchored") is True, share)
+
+    def check_window(self, window: Window) -> None:
+        """Check that a window can give what is demanded; warn of one that leaves no time.
+
+        Raises:
+            LessThanDemanded: it adds no noise, or noise from a published seed.
+        """
+        policy = window.view.policy
+        if self.privacy and not policy.noised:
+            raise LessThanDemanded(
+                "this window adds no noise, and privacy is required",
+                where=window.name,
+                expected="a window with noise",
+            )
+        if self.privacy and policy.experiment_seed is not None:
+            raise LessThanDemanded(
+                "the noise of this window follows from a published seed, and privacy is required",
+                where=window.name,
+                expected="a window whose policy has no experiment_seed",
+            )
+        # Nothing is drawn there that a chain could keep the provider from drawing again.
+        if self.anchored and not policy.noised:
+            raise LessThanDemanded(
+                "this window adds no noise, so no answer in it is anchored",
+                where=window.name,
+                expected="a window with noise, or no demand for anchored=True",
+            )
+        seconds = policy.sampling_instant - policy.end
+        needed = time_to_hand_in(policy.merge_delay_seconds, policy.clock_skew_seconds)
+        if seconds < needed:
+            _log.warning(
+                "window %s: the sample is drawn %d s after its end; handing in the receipts of the "
+                "last answers needs %d s. An answer that is in no log may stay unnoticed",
+                policy.window, seconds, needed,
+            )  # fmt: skip
+
+    def check_answer(self, result: SearchResult[Any]) -> None:
+        """Check that an answer withholds no more than is allowed.
+
+        Raises:
+            LessThanDemanded: it withholds more; the answer is in it.
+        """
+        if self.most_withheld is None:
+            return
+        rows = result.withheld + len(result.documents)
+        if result.withheld > self.most_withheld * rows:
+            raise LessThanDemanded(
+                f"{result.withheld} of {rows} rows are withheld",
+                where=f"answer {result.receipt.counter}",
+                expected=f"a share of at most {float(self.most_withheld):g}",
+                result=result,
+            )
 
 
 class Session:
@@ -84,10 +224,23 @@ class Session:
             MalformedError: not an address, a key, a digest or a demand.
         """
         self.demands = Demands.of(options)
-        self._pins = pins(options)
-        self._dispute_key = dispute_key(options)
-        self.anchored = anchored(options)
-        root = options.get("state_dir")
+        key, digest = options.get("verifier_key"), options.get("policy_digest")
+        self._pins = Pins(
+            None if key is None else public_key(key, "verifier_key"),
+            None if digest is None else read_digest(digest, "policy_digest"),
+        ).demanded(
+            "verifier_key= or policy_digest=, or allow_unpinned=True",
+            allow_unpinned=options.get("allow_unpinned", False),
+        )
+        given = options.get("dispute_key")
+        self._dispute_key = (
+            given if given is None or isinstance(given, PrivateKey) else read_key(Path(given))
+        )
+        chosen, root = options.get("anchored"), options.get("state_dir")
+        if chosen and root is None:
+            raise MalformedError("an anchored account keeps its chain", expected="state_dir=")
+        # Anchored where that is possible: the audit says more about its queries.
+        self.anchored = root is not None if chosen is None else chosen
         self._state_root = None if root is None else Path(root)
         self._wanted = options.get("window")
         self.embedder = options.get("embedder")
@@ -140,10 +293,10 @@ class Session:
         """The account, if it has registered or was found registered before."""
         return self._account
 
-    @property
-    def signs(self) -> bool:
-        """Return whether the account has a dispute key after registration: given, or kept."""
-        return self._state_root is not None or self._dispute_key is not None
+    async def signer(self) -> Holder | None:
+        """Return `holder`; None where the account has no dispute key, neither given nor kept."""
+        signs = self._state_root is not None or self._dispute_key is not None
+        return await self.holder() if signs else None
 
     async def holder(self) -> Holder:
         """Return the account with its dispute key; it is registered if it was not.
@@ -329,36 +482,6 @@ class Session:
                 self._check_counter(self.state, account)
             self._checked = True
         return account
-
-    async def submit(self, halves: Sequence[PublicPart]) -> Submission:
-        """Give the verifier public parts, as `VerifierService.submit`."""
-        verifier, origin = self.known_verifier(), (await self.opened()).origin
-        return await verifier.submit(origin, halves, await self.holder() if self.signs else None)
-
-    async def submit_refusal(self, refusal: Mapping[str, Any]) -> None:
-        """Give the verifier a refusal of the provider, as `VerifierService.refuse`."""
-        verifier, origin = self.known_verifier(), (await self.opened()).origin
-        await verifier.refuse(origin, refusal, await self.holder() if self.signs else None)
-
-    async def show_registration(self) -> None:
-        """Tell the verifier that the account's registration is its own."""
-        verifier, holder = self.known_verifier(), await self.holder()
-        await verifier.show_registration(self.window.origin, holder)
-
-    async def dispute(self, receipt_file: Mapping[str, Any]) -> None:
-        """Dispute a receipt file, JSON as it was received."""
-        verifier, holder = self.known_verifier(), await self.holder()
-        await verifier.dispute(self.window.origin, receipt_file, holder)
-
-    async def settle(
-        self, receipt_file: Mapping[str, Any], arbiter_url: str | None
-    ) -> Mapping[str, Any]:
-        """Have a disputed file judged, as `VerifierService.settle`."""
-        verifier, window = self.known_verifier(), await self.opened()
-        if arbiter_url is None:
-            return await verifier.settle(window.origin, receipt_file)
-        async with self.other_service(arbiter_url) as judge:
-            return await verifier.settle(window.origin, receipt_file, Arbiter(judge, window))
 
     def known_verifier(self) -> VerifierService:
         """Return the verifier.

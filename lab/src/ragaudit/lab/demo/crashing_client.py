@@ -10,7 +10,7 @@ import sys
 from typing import NoReturn
 
 from ragaudit.client import Client
-from ragaudit.client.revealing import Revealing
+from ragaudit.client.asking import Asking
 
 # 128 + 9, what a shell shows of a process that was killed.
 EXIT_CRASHED = 137
@@ -26,7 +26,7 @@ def main() -> None:
     """Ask and crash."""
     arguments = json.load(sys.stdin)
     query, top_k = arguments.pop("query"), arguments.pop("top_k")
-    Revealing._begin = crash  # type: ignore[method-assign]
+    Asking._begin = crash  # type: ignore[method-assign]
     with Client(**arguments) as client:
         client.search(query, top_k)
 
