@@ -54,11 +54,9 @@ from ragaudit.verifier.procedure.facts import Pins
 from ragaudit.verifier.procedure.logged import (
     NOT_COUNTED,
     EntryColumns,
-    LoggedCharge,
+    Logged,
     LoggedEntries,
     LoggedRecords,
-    LoggedRegistration,
-    LoggedReply,
     read_record,
 )
 
@@ -104,27 +102,25 @@ def test_streamed_entries_are_those_in_memory(made: list[tuple[int, int, int]]) 
 
     bodies = [(entry, parse_body(entry.kind, entry.body)) for entry in entries]
     registered = [
-        LoggedRegistration(entry.index, body)
+        Logged(entry.index, body, entry.body)
         for entry, body in bodies
         if isinstance(body, Registration)
     ]
     registrations = columns.registrations
     assert list(registrations) == registered
     assert [registrations.summary(rank) for rank in range(len(registered))] == [
-        (rank, one.index, body.slot, body.time, body.tenant, False)
+        (rank, one.entry, body.slot, body.time, body.tenant, False)
         for rank, one in enumerate(registered)
-        for body in (one.registration,)
+        for body in (one.body,)
     ]
-    owners = [each.registration.pseudonym for each in registered]
+    owners = [each.body.pseudonym for each in registered]
     assert list(registrations.pseudonyms) == owners
     assert registrations.accounts == len(set(owners))
     charges = [
-        LoggedCharge(entry.index, entry.body, body)
-        for entry, body in bodies
-        if isinstance(body, Charge)
+        Logged(entry.index, body, entry.body) for entry, body in bodies if isinstance(body, Charge)
     ]
     assert list(columns.charges) == charges
-    askers = [each.charge.pseudonym for each in charges]
+    askers = [each.body.pseudonym for each in charges]
     assert list(columns.charges.accounts()) == list(dict.fromkeys(askers))
     for pseudonym in {*owners, *askers, b"\x09" * 32}:
         rank = owners.index(pseudonym) if pseudonym in owners else None
@@ -133,35 +129,35 @@ def test_streamed_entries_are_those_in_memory(made: list[tuple[int, int, int]]) 
         assert columns.charges.count(pseudonym) == askers.count(pseudonym)
         found = columns.charges.of_account(pseudonym)
         assert [each.entry for each in found] == [
-            each.index for each in charges if each.charge.pseudonym == pseudonym
+            each.entry for each in charges if each.body.pseudonym == pseudonym
         ]
     for summary, charge in zip(columns.charges.summaries(), charges, strict=True):
         assert (summary.entry, summary.name, summary.kind) == (
-            *(charge.index, charge.name),
+            *(charge.entry, charge.name),
             Charge.KIND,
         )
         for name in ("window", "tenant", "pseudonym", "slot", "counter", "time"):
-            assert getattr(summary, name) == getattr(charge.charge, name)
-        assert columns.charges.number_of(charge.index) == summary.number
+            assert getattr(summary, name) == getattr(charge.body, name)
+        assert columns.charges.number_of(charge.entry) == summary.number
     for tenant in ("t0", "t1", "t2"):
-        numbers = [at for at, each in enumerate(charges) if each.charge.tenant == tenant]
+        numbers = [at for at, each in enumerate(charges) if each.body.tenant == tenant]
         assert columns.charges.of_tenant(tenant).tolist() == numbers
-    places = {each.index for each in charges[::2]} | {999}
+    places = {each.entry for each in charges[::2]} | {999}
     assert columns.charges.at(places) == tuple(charges[::2])
     assert columns.charges.number_of(999) is None
 
     replies = [
-        LoggedReply(entry.index, body)
+        Logged(entry.index, body, entry.body)
         for entry, body in bodies
         if isinstance(body, Generated | Void)
     ]
     assert list(columns.replies) == replies
     for place in range(7):
-        to = [each for each in replies if each.reply.charge == place]
+        to = [each for each in replies if each.body.charge == place]
         assert [(one.entry, one.kind, one.time, one.name) for one in columns.replies.to(place)] == [
-            (each.entry, each.reply.KIND, each.reply.time, each.name) for each in to
+            (each.entry, each.body.KIND, each.body.time, each.name) for each in to
         ]
-        answers = [each.reply for each in to if isinstance(each.reply, Generated)]
+        answers = [each.body for each in to if isinstance(each.body, Generated)]
         assert columns.replies.answer_to(place) == (answers[0] if answers else None)
 
 
@@ -265,21 +261,21 @@ def test_streamed_records_are_those_in_memory(
     ]
     for summary, listed, one in zip(streamed.summaries(), streamed.listed(), whole, strict=True):
         assert (listed.position, listed.pseudonym) == (summary.entry, summary.pseudonym)
-        record = one.record
-        assert (summary.entry, summary.name) == (one.index, one.name)
+        record = one.body
+        assert (summary.entry, summary.name) == (one.entry, one.name)
         assert summary.anchored == (record.nonce is not None)
         assert summary.withheld == (NOT_COUNTED if record.withheld is None else record.withheld)
         for name in summary._fields[2:-4]:
             assert getattr(summary, name) == getattr(record, name)
     grouped = streamed.by_account()
-    for pseudonym in {each.record.pseudonym for each in whole}:
-        own = [each.index for each in whole if each.record.pseudonym == pseudonym]
+    for pseudonym in {each.body.pseudonym for each in whole}:
+        own = [each.entry for each in whole if each.body.pseudonym == pseudonym]
         assert [summary.entry for summary in grouped[pseudonym]] == own
         assert grouped.count(pseudonym) == len(own)
-    assert len(grouped) == len({each.record.pseudonym for each in whole})
+    assert len(grouped) == len({each.body.pseudonym for each in whole})
     assert grouped.count(b"nobody") == 0
     some = frozenset({1, 4, 99})
-    assert streamed.at(some) == tuple(each for each in whole if each.index in some)
+    assert streamed.at(some) == tuple(each for each in whole if each.entry in some)
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,6 @@ from ragaudit.privacy import sample as sampling
 from ragaudit.verifier.engines import fastest_engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.models import OwnGenerator
-from ragaudit.verifier.procedure.logged import read_record
 
 
 class Window(OpenedWindow):
@@ -691,9 +690,9 @@ class Window(OpenedWindow):
     def logged(self) -> list[sampling.LoggedRecord]:
         """Return the records of the entries as they are now, for the sample."""
         found = []
-        for i, (kind, salt, body) in enumerate(self.entries):
+        for i, (kind, _, body) in enumerate(self.entries):
             if kind == "record":
-                record = read_record(Entry(i, kind, salt, body)).record
+                record = Record.parse(body)
                 found.append(sampling.LoggedRecord(i, record.tenant, record.pseudonym))
         return found
 

@@ -45,10 +45,12 @@ from ragaudit.verifier.models import AnswerGenerator, OwnGenerator, TokenGenerat
 from ragaudit.verifier.procedure.facts import MissingInput, demand, fact, known_or_missing
 from ragaudit.verifier.procedure.log_facts import LogFacts
 from ragaudit.verifier.procedure.logged import (
-    LoggedCharge,
+    ChargeSummary,
+    Logged,
     LoggedCharges,
     LoggedRecord,
     LoggedReplies,
+    RecordSummary,
 )
 
 M = TypeVar("M")
@@ -190,6 +192,13 @@ class GenerationFacts(LogFacts):
             self.charges.summary(number).pseudonym for number in numbers if number is not None
         )
 
+    def entry_of(self, query: Numbered) -> LoggedRecord | Logged[Charge]:
+        """Return the record, or charge entry, of which this is kept."""
+        if isinstance(query, RecordSummary):
+            return self.records[query.position]
+        assert isinstance(query, ChargeSummary)  # there is no other
+        return self.charges[query.number]
+
     def answer_of(self, charge: int) -> Generated | None:
         """Return the first answer to the charge entry at a place of the log, if it has one."""
         return self.replies.answer_to(charge)
@@ -234,9 +243,9 @@ class GenerationFacts(LogFacts):
         points = bytearray()
         for number in self.charges.of_tenant(tenant).tolist():
             logged = self.charges[number]
-            if logged.charge.charge is None:
+            if logged.body.charge is None:
                 raise MissingInput("charges", f"{logged.name} charges nothing")
-            points += logged.charge.charge
+            points += logged.body.charge
         return bytes(points)
 
     def demand_budget(self, tenant: str) -> None:
@@ -514,7 +523,7 @@ class Context(GenerationFacts):
         if registered is None or counter >= self.policy.queries_per_account:
             return False
         rank = self.registration(pseudonym).rank
-        anchor = self.registrations[rank].registration.anchor
+        anchor = self.registrations[rank].body.anchor
         # Whoever revealed a "nonce" of a plain account made it up.
         if anchor is None:
             return False
@@ -547,7 +556,7 @@ class Context(GenerationFacts):
         registered, more = self.registrations.first(statement.pseudonym)
         if registered is None or more:  # that there is one only is check 7's
             return False
-        registration = self.registrations[registered.rank].registration
+        registration = self.registrations[registered.rank].body
         # A statement about another chain says nothing of the one that the records use.
         if registration.anchor is None or registration.anchor != statement.anchor:
             return False
@@ -593,27 +602,27 @@ class Context(GenerationFacts):
         challenged = self.challenged
         if self.only is None:
             return challenged
-        return tuple(record for record in challenged if record.index in self.only)
+        return tuple(record for record in challenged if record.entry in self.only)
 
     @fact("sampling")
-    def challenged_charges(self) -> tuple[LoggedCharge, ...]:
+    def challenged_charges(self) -> tuple[Logged[Charge], ...]:
         """The challenged charge entries, in log order."""
         charges, sampled = self.charges, self.challenge.sampled
         return charges.at(sampled)
 
-    def response(self, record: LoggedRecord | LoggedCharge) -> Response:
+    def response(self, record: LoggedRecord | Logged[Charge]) -> Response:
         """Return the response for a sampled record or charge entry, with its index.
 
         Raises:
             MissingInput: `sampling` without one that can be read.
         """
-        data = self.item(items.response_name(record.index), "sampling")
+        data = self.item(items.response_name(record.entry), "sampling")
         try:
             policy = self.policy
             found = Response.parse(data, policy.dimension, noised=policy.noised)
         except MalformedError as error:
             raise MissingInput("sampling", f"{record.name}: {error}") from error
         # A response says whose it is, so that none can stand in for another record.
-        if found.index != record.index:
+        if found.index != record.entry:
             raise MissingInput("sampling", f"{record.name}: answered as {found.index}")
         return found

@@ -16,7 +16,6 @@ from ragaudit.circuits.budgets import ChargeEntry, ChargeStatement
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.challenge import Response
-from ragaudit.ledger.messages.commitments import verify_key_opening
 from ragaudit.ledger.messages.entries import Charge, Generated, Void
 from ragaudit.ledger.messages.generation_terms import GenerationTerms
 from ragaudit.ledger.messages.promises import voidable_from
@@ -24,9 +23,14 @@ from ragaudit.verifier.engines import ChargesRejected, ProvenCharges
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput, demand, known_or_missing
 from ragaudit.verifier.procedure.framework import MAX_EVIDENCE, Findings
-from ragaudit.verifier.procedure.logged import ChargeSummary, LoggedCharge, ReplySummary
+from ragaudit.verifier.procedure.logged import ChargeSummary, Logged, ReplySummary
 from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds, in_order
-from ragaudit.verifier.procedure.sample_checks import check_openings, compare_question, filter_of
+from ragaudit.verifier.procedure.sample_checks import (
+    check_key,
+    check_openings,
+    compare_question,
+    filter_of,
+)
 from ragaudit.verifier.terms import channel_costs
 
 OWNER: Final = "charges"
@@ -58,13 +62,13 @@ class ChargeGroups:
             known[tenant] = cls(context, tenant, _groups(context, numbers), numbers)
         return known[tenant]
 
-    def entries(self, group: Sequence[int]) -> list[LoggedCharge]:
+    def entries(self, group: Sequence[int]) -> list[Logged[Charge]]:
         """Return the charge entries at places among the tenant's."""
         return [self.context.charges[int(self._numbers[place])] for place in group]
 
-    def number_of(self, logged: LoggedCharge) -> int | None:
+    def number_of(self, logged: Logged[Charge]) -> int | None:
         """Return the number of the group that a charge entry is in, None of one that is in none."""
-        return self._group_of.get(self.context.charges.number_of(logged.index))
+        return self._group_of.get(self.context.charges.number_of(logged.entry))
 
     @cached_property
     def _group_of(self) -> dict[int | None, int]:
@@ -113,7 +117,7 @@ class ChargeGroups:
 
     def _name(self, number: int) -> str:
         logged = self.entries(self.groups[number])
-        return f"{logged[0].name} to {logged[-1].index}"
+        return f"{logged[0].name} to {logged[-1].entry}"
 
     def _prepared(self, number: int) -> ProvenCharges:
         group, context, before = self.groups[number], self.context, self._charged_before()
@@ -145,27 +149,27 @@ class ChargeGroups:
         return self._before
 
 
-def demand_charged(context: Context, logged: LoggedCharge) -> None:
+def demand_charged(context: Context, logged: Logged[Charge]) -> None:
     """Check that a sampled entry charges exactly the live allowed rows above its threshold.
 
     Raises:
         MissingInput: as `ChargeGroups.demand`.
     """
-    groups = ChargeGroups.of(context, logged.charge.tenant)
+    groups = ChargeGroups.of(context, logged.body.tenant)
     number = groups.number_of(logged)
     if number is not None:
         groups.demand(number)
 
 
 def _groups(context: Context, numbers: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
-    sampled = [context.charges.number_of(logged.index) for logged in context.challenged_charges]
+    sampled = [context.charges.number_of(logged.entry) for logged in context.challenged_charges]
     places = np.flatnonzero(np.isin(numbers, np.array(sampled, np.int64))).tolist()
     size = context.generation.charges.group
     return tuple(tuple(places[start : start + size]) for start in range(0, len(places), size))
 
 
-def _entry(context: Context, logged: LoggedCharge, before: bytes) -> ChargeEntry:
-    charge, policy, response = logged.charge, context.policy, context.response(logged)
+def _entry(context: Context, logged: Logged[Charge], before: bytes) -> ChargeEntry:
+    charge, policy, response = logged.body, context.policy, context.response(logged)
     allowed = filter_of(response, policy).allowed_in(context.column_arrays(charge.tenant, 1))
     # Both are there: demand_budget has read all points, and a point has a threshold.
     assert charge.threshold is not None
@@ -178,8 +182,8 @@ def _entry(context: Context, logged: LoggedCharge, before: bytes) -> ChargeEntry
         index_root=context.stated_index(charge.tenant, 1).index_root,
         seed_root=context.seed_root(charge.epoch),
         activation_randomness=context.randomness(charge.activation),
-        body=logged.body,
-        log_index=logged.index,
+        body=logged.data,
+        log_index=logged.entry,
         query=np.array(response.embedding, dtype=np.int16),
         threshold=charge.threshold,
         allowed=allowed,
@@ -227,7 +231,7 @@ def _check_places(context: Context, found: Findings) -> None:
     policy, terms, bounds = context.policy, context.generation, TimeBounds(context)
     numbers = dict.fromkeys(policy.tenants, 0)
     for logged in context.charges:
-        charge = logged.charge
+        charge = logged.body
         with found.attempt(logged.name):
             if (charge.policy_digest, charge.window) != (policy.digest, policy.window):
                 raise RejectedError("names another policy or window")
@@ -253,11 +257,11 @@ def _check_places(context: Context, found: Findings) -> None:
             if terms.adaptive is not None and anchored:
                 raise RejectedError("of an anchored account", expected="plain under murag-ada")
         with found.attempt(logged.name):
-            DueActivation(context, charge.pseudonym).check(logged)
+            DueActivation(context, charge.pseudonym).check(logged.entry, charge)
         with found.attempt(logged.name):
             if not 1000 * policy.start <= charge.time < 1000 * policy.end:
                 raise RejectedError(f"at {rfc3339(charge.time)}, outside the window")
-            bounds.check_change(charge.time, logged.index)
+            bounds.check_change(charge.time, logged.entry)
     _check_order(context, found, ChargeSummary)
 
 
@@ -287,25 +291,17 @@ def due_threshold(charge: Charge, terms: GenerationTerms) -> None:
 
 
 def _check_opened(
-    context: Context, found: Findings, logged: LoggedCharge, response: Response
+    context: Context, found: Findings, logged: Logged[Charge], response: Response
 ) -> None:
     """What was asked in a sampled entry, and the key of its coins."""
-    charge, policy = logged.charge, context.policy
+    charge, policy = logged.body, context.policy
     check_openings(context, charge, response)
     with found.attempt(logged.name):
         compare_question(context, found, charge, response)
     # Places that the tree does not have are those of check 8.
     if charge.counter >= policy.queries_per_account or charge.slot >= policy.slots:
         raise MissingInput("counters", f"{logged.name}: there is no key for it")
-    verify_key_opening(
-        root=context.seed_root(charge.epoch),
-        epoch=charge.epoch,
-        slot=charge.slot,
-        counter=charge.counter,
-        slots=policy.slots,
-        queries=policy.queries_per_account,
-        opening=response.key,
-    )
+    check_key(context, charge, response)
 
 
 def _check_groups(context: Context, found: Findings, tenant: str) -> None:
@@ -327,7 +323,7 @@ def check_answers(context: Context, found: Findings) -> None:
     charges, replied = context.charges, bytearray(len(context.charges))
     bounds, voids = TimeBounds(context), Counter[str]()
     for answer in context.replies:
-        reply = answer.reply
+        reply = answer.body
         with found.attempt(answer.name):
             number = charges.number_of(reply.charge)
             if number is None:

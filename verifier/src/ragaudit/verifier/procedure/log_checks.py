@@ -146,7 +146,7 @@ def check_registrations(context: Context, found: Findings) -> None:
     """7: slots in log order, pseudonyms distinct, tenants and window of the policy."""
     policy = context.policy
     for rank, logged in enumerate(context.registrations):
-        entry = logged.registration
+        entry = logged.body
         # Slots choose noise keys: two accounts in one would get the same noise.
         if entry.slot != rank:
             found.fault(f"slot {entry.slot}, expected {rank}", logged.name)

@@ -7,19 +7,29 @@ rest, digests and sketch, is read from the handover again.
 """
 
 import weakref
+from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import BinaryIO, Final, NamedTuple, TypeVar, overload
+from typing import Any, BinaryIO, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from ragaudit.encoding.digests import SALT_BYTES, salted
 from ragaudit.ledger.messages.accounts import ListedRecord
-from ragaudit.ledger.messages.entries import Body, Charge, Generated, Record, Registration, Void
+from ragaudit.ledger.messages.entries import (
+    Body,
+    Charge,
+    EntryBody,
+    Generated,
+    Record,
+    Registration,
+    Void,
+    parse_body,
+)
 from ragaudit.ledger.messages.evidence import Entries
 from ragaudit.ledger.messages.handover import KINDS, Entry, read_frame
 
@@ -27,19 +37,36 @@ _KINDS: Final = tuple(sorted(KINDS))
 _CODES: Final = {kind: code for code, kind in enumerate(_KINDS)}
 _PSEUDONYM_BYTES: Final = 32
 _ACCOUNTS_AT_HAND: Final = 2**16  # some 300 bytes each
+_OWN_NAMES: Final = frozenset({Registration.KIND, Record.KIND})
+
+
+B = TypeVar("B", bound=EntryBody)
+S = TypeVar("S")
+V = TypeVar("V")
+
+
+def _called(kind: str, entry: int) -> str:
+    """What findings call an entry."""
+    return f"{kind} {entry}" if kind in _OWN_NAMES else f"{kind} entry {entry}"
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedRegistration:
-    """A registration in the log."""
+class Logged(Generic[B]):
+    """An entry in the log.
 
-    index: int
-    registration: Registration
+    Attributes:
+        entry: its index in the log.
+        data: the body's bytes, which a proof is bound to.
+    """
+
+    entry: int
+    body: B
+    data: bytes = field(repr=False)
 
     @property
     def name(self) -> str:
         """What findings call it."""
-        return f"registration {self.index}"
+        return _called(self.body.KIND, self.entry)
 
 
 class RegistrationSummary(NamedTuple):
@@ -62,7 +89,7 @@ class RegistrationSummary(NamedTuple):
     @property
     def name(self) -> str:
         """What findings call it."""
-        return f"registration {self.entry}"
+        return _called(Registration.KIND, self.entry)
 
 
 class LoggedEntries:
@@ -174,8 +201,54 @@ class Pseudonyms:
         return np.frombuffer(self._data, f"S{_PSEUDONYM_BYTES}")
 
 
-class LoggedRegistrations:
-    """The registrations in log order.
+class Repeated(Generic[V]):
+    """A column of values of which few differ: each of these is kept once."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[V, int] = {}
+        self.of = array("I")
+        self._values: list[V] = []
+
+    def add(self, value: V) -> None:
+        """Add the next value."""
+        number = self.numbers.setdefault(value, len(self._values))
+        if number == len(self._values):
+            self._values.append(value)
+        self.of.append(number)
+
+    def __getitem__(self, at: int) -> V:
+        return self._values[self.of[at]]
+
+
+class Columns(ABC, Generic[B, S]):
+    """Entries of a kind in log order, each read when it is asked for; a summary stays of each."""
+
+    def __init__(self, entries: LoggedEntries) -> None:
+        self._entries = entries
+        self._positions = array("I")
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __iter__(self) -> Iterator[Logged[B]]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, number: int) -> Logged[B]:
+        entry = self._entries[self._positions[number]]
+        body: Any = parse_body(entry.kind, entry.body)
+        return Logged(entry.index, body, entry.body)
+
+    @abstractmethod
+    def summary(self, number: int) -> S:
+        """Return what is kept of one; nothing is read."""
+
+    def summaries(self) -> Iterator[S]:
+        """Yield what is kept of each, in log order; nothing is read."""
+        return map(self.summary, range(len(self)))
+
+
+class LoggedRegistrations(Columns[Registration, RegistrationSummary]):
+    """The registrations.
 
     Attributes:
         anchored: how many have an anchor.
@@ -184,14 +257,11 @@ class LoggedRegistrations:
     """
 
     def __init__(self, entries: LoggedEntries) -> None:
+        super().__init__(entries)
         self.anchored = 0
-        self._entries = entries
-        self._positions, self._pseudonyms = array("I"), Pseudonyms()
+        self._pseudonyms = Pseudonyms()
         self._slots, self._times = array("I"), array("Q")
-        # By number, both ways: a window has few tenants.
-        self._names: list[tuple[str, bool]] = []
-        self._named: dict[tuple[str, bool], int] = {}
-        self._names_of = array("I")
+        self._names = Repeated[tuple[str, bool]]()
         # Checks ask for the same account's again and again, some of them for each of its records.
         self.first = lru_cache(_ACCOUNTS_AT_HAND)(self._first)
 
@@ -201,36 +271,14 @@ class LoggedRegistrations:
         self._pseudonyms.add(body.pseudonym)
         self._slots.append(body.slot)
         self._times.append(body.time)
-        name = (body.tenant, body.anchor is not None)
-        number = self._named.setdefault(name, len(self._names))
-        if number == len(self._names):
-            self._names.append(name)
-        self._names_of.append(number)
+        self._names.add((body.tenant, body.anchor is not None))
         self.anchored += body.anchor is not None
 
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    def __iter__(self) -> Iterator[LoggedRegistration]:
-        return map(self.__getitem__, range(len(self)))
-
-    def __getitem__(self, rank: int) -> LoggedRegistration:
-        entry = self._entries[self._positions[rank]]
-        return LoggedRegistration(entry.index, Registration.parse(entry.body))
-
-    def summary(self, rank: int) -> RegistrationSummary:
+    def summary(self, number: int) -> RegistrationSummary:
         """Return what is kept of one; nothing is read."""
-        return RegistrationSummary(
-            rank,
-            self._entries.index(self._positions[rank]),
-            self._slots[rank],
-            self._times[rank],
-            *self._names[self._names_of[rank]],
-        )
-
-    def summaries(self) -> Iterator[RegistrationSummary]:
-        """Yield what is kept of each, in log order; nothing is read."""
-        return map(self.summary, range(len(self)))
+        entry = self._entries.index(self._positions[number])
+        times = self._slots[number], self._times[number]
+        return RegistrationSummary(number, entry, *times, *self._names[number])
 
     @property
     def pseudonyms(self) -> Iterator[bytes]:
@@ -248,8 +296,6 @@ class LoggedRegistrations:
         return (None if rank is None else self.summary(rank)), more
 
 
-_K = TypeVar("_K")
-
 # As they stand in `RecordSummary`.
 _NUMBERS: Final = ("version", "rows", "top_k", "epoch", "slot", "counter", "activation", "time")
 # Of the bits of a record's flags: anchored, sketched.
@@ -262,30 +308,18 @@ _LONGEST_SKETCH: Final = 64  # bytes: no policy has a longer one
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedRecord:
-    """A record in the log.
+class LoggedRecord(Logged[Record]):
+    """A record in the log, with what was handed over beside it."""
 
-    Attributes:
-        body: its bytes, which a proof is bound to.
-    """
-
-    index: int
-    record: Record
-    body: bytes = field(repr=False)
     salt_s: bytes = field(repr=False)
     sketch: bytes = field(repr=False)
-
-    @property
-    def name(self) -> str:
-        """What findings call it."""
-        return f"record {self.index}"
 
     @property
     def sketched(self) -> bool:
         """Whether the sketch that was handed over is the one that the body commits to."""
         if len(self.salt_s) != SALT_BYTES:
             return False
-        return salted(self.salt_s, self.sketch) == self.record.sketch_digest
+        return salted(self.salt_s, self.sketch) == self.body.sketch_digest
 
 
 class RecordSummary(NamedTuple):
@@ -327,10 +361,10 @@ class RecordSummary(NamedTuple):
     @property
     def name(self) -> str:
         """What findings call it."""
-        return f"record {self.entry}"
+        return _called(self.kind, self.entry)
 
 
-class LoggedRecords(Sequence[LoggedRecord]):
+class LoggedRecords:
     """All records in log order, each read from the handover when it is asked for."""
 
     def __init__(self, handover: BinaryIO) -> None:
@@ -343,12 +377,9 @@ class LoggedRecords(Sequence[LoggedRecord]):
         weakref.finalize(self, handover.close)
         self._offsets, self._indices = array("Q"), array("Q")
         self._salts = bytearray()
-        # By number, both ways: few accounts have many records, and all name the same policy.
-        self._pseudonyms: list[bytes] = []
-        self._accounts: dict[bytes, int] = {}
-        self._names: list[tuple[bytes, str, str]] = []
-        self._named: dict[tuple[bytes, str, str], int] = {}
-        self._account_of, self._names_of = array("L"), array("L")
+        # Few accounts have many records, and all name the same policy.
+        self._accounts = Repeated[bytes]()
+        self._names = Repeated[tuple[bytes, str, str]]()
         self._numbers = array("q")  # those of a record beside one another
         self._flags = bytearray()
         self._sketch_bytes, self._sketches = array("H"), bytearray()
@@ -364,15 +395,14 @@ class LoggedRecords(Sequence[LoggedRecord]):
             MalformedError: its body is none.
         """
         logged = read_record(entry)
-        record = logged.record
-        named = (record.policy_digest, record.window, record.tenant)
+        record = logged.body
         self._numbers.extend(_numbers_of(record))
         self._numbers.append(NOT_COUNTED if record.withheld is None else record.withheld)
         self._offsets.append(offset)
-        self._indices.append(logged.index)
+        self._indices.append(logged.entry)
         self._salts += entry.salt
-        self._account_of.append(_number(self._accounts, self._pseudonyms, record.pseudonym))
-        self._names_of.append(_number(self._named, self._names, named))
+        self._accounts.add(record.pseudonym)
+        self._names.add((record.policy_digest, record.window, record.tenant))
         self._flags.append((record.nonce is not None) + 2 * logged.sketched)
         self._sketch_bytes.append(len(entry.sketch))
         if len(entry.sketch) <= _LONGEST_SKETCH:
@@ -384,13 +414,7 @@ class LoggedRecords(Sequence[LoggedRecord]):
     def __iter__(self) -> Iterator[LoggedRecord]:
         return (self[position] for position in range(len(self)))
 
-    @overload
-    def __getitem__(self, position: int) -> LoggedRecord: ...
-    @overload
-    def __getitem__(self, position: slice) -> Sequence[LoggedRecord]: ...
-    def __getitem__(self, position: int | slice) -> LoggedRecord | Sequence[LoggedRecord]:
-        if isinstance(position, slice):
-            return tuple(self[at] for at in range(*position.indices(len(self))))
+    def __getitem__(self, position: int) -> LoggedRecord:
         index = self._indices[position]
         return read_record(read_frame(self._file, self._offsets[position], index))
 
@@ -414,10 +438,9 @@ class LoggedRecords(Sequence[LoggedRecord]):
 
     def listed(self) -> Iterator[ListedRecord]:
         """Return what an account index takes of the records, in log order; nothing is read."""
-        salts, accounts = self._salts, self._pseudonyms
-        for at, (entry, account) in enumerate(zip(self._indices, self._account_of, strict=True)):
-            salt = bytes(salts[SALT_BYTES * at : SALT_BYTES * (at + 1)])
-            yield ListedRecord(entry, salt, accounts[account])
+        for at, entry in enumerate(self._indices):
+            salt = bytes(self._salts[SALT_BYTES * at : SALT_BYTES * (at + 1)])
+            yield ListedRecord(entry, salt, self._accounts[at])
 
     def summaries(self) -> Iterator[RecordSummary]:
         """Return what is kept of each record, in log order; nothing is read."""
@@ -435,8 +458,8 @@ class LoggedRecords(Sequence[LoggedRecord]):
                 (
                     at,
                     self._indices[at],
-                    self._pseudonyms[self._account_of[at]],
-                    *self._names[self._names_of[at]],
+                    self._accounts[at],
+                    *self._names[at],
                     *self._numbers[each * at : each * (at + 1)],
                     *_FLAGS[self._flags[at]],
                     self._sketch_bytes[at],
@@ -445,28 +468,23 @@ class LoggedRecords(Sequence[LoggedRecord]):
 
     def by_account(self) -> "AccountRecords":
         """Return the records of each account."""
-        return AccountRecords(self, self._accounts, np.frombuffer(self._account_of, np.uint64))
+        return AccountRecords(self, self._accounts)
 
 
 class AccountRecords(Mapping[bytes, tuple[RecordSummary, ...]]):
     """What is kept of the records of each pseudonym, in log order; made when it is asked for."""
 
-    def __init__(
-        self,
-        records: LoggedRecords,
-        accounts: Mapping[bytes, int],
-        account_of: npt.NDArray[np.uint64],
-    ) -> None:
+    def __init__(self, records: LoggedRecords, accounts: Repeated[bytes]) -> None:
         """Group records.
 
         Args:
-            accounts: numbers of pseudonyms, from 0.
-            account_of: uint64[R], number of the pseudonym of each record.
+            accounts: pseudonym of each.
         """
-        self._records, self._accounts = records, accounts
+        self._records, self._accounts = records, accounts.numbers
+        numbers = np.frombuffer(accounts.of, np.uint32)
         # Stable: an account's records keep the order that they have in the log.
-        self._order = np.argsort(account_of, kind="stable")
-        self._ends = np.cumsum(np.bincount(account_of.astype(np.int64), minlength=len(accounts)))
+        self._order = np.argsort(numbers, kind="stable")
+        self._ends = np.cumsum(np.bincount(numbers, minlength=len(self)))
 
     def __len__(self) -> int:
         return len(self._accounts)
@@ -492,72 +510,14 @@ class AccountRecords(Mapping[bytes, tuple[RecordSummary, ...]]):
         return found
 
 
-def _number(numbers: dict[_K, int], values: list[_K], value: _K) -> int:
-    """The number of a value, from 0 in the order in which they come."""
-    number = numbers.setdefault(value, len(values))
-    if number == len(values):
-        values.append(value)
-    return number
-
-
 def read_record(entry: Entry) -> LoggedRecord:
     """Return the record of an entry of kind record.
 
     Raises:
         MalformedError: its body is none.
     """
-    record = Record.parse(entry.body)
-    return LoggedRecord(entry.index, record, entry.body, entry.salt_s, entry.sketch)
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedCharge:
-    """A charge entry in the log.
-
-    Attributes:
-        index: its place.
-    """
-
-    index: int
-    body: bytes = field(repr=False)
-    charge: Charge
-
-    @property
-    def name(self) -> str:
-        """What findings call it."""
-        return f"charge entry {self.index}"
-
-    @property
-    def entry(self) -> int:
-        """Its place in the log, as records have it."""
-        return self.index
-
-    @property
-    def activation(self) -> int:
-        """a."""
-        return self.charge.activation
-
-    @property
-    def time(self) -> int:
-        """Unix milliseconds."""
-        return self.charge.time
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedReply:
-    """An answer or a void in the log.
-
-    Attributes:
-        entry: its place.
-    """
-
-    entry: int
-    reply: Generated | Void
-
-    @property
-    def name(self) -> str:
-        """What findings call it."""
-        return f"{self.reply.KIND} entry {self.entry}"
+    body = Record.parse(entry.body)
+    return LoggedRecord(entry.index, body, entry.body, entry.salt_s, entry.sketch)
 
 
 class ChargeSummary(NamedTuple):
@@ -585,7 +545,7 @@ class ChargeSummary(NamedTuple):
     @property
     def name(self) -> str:
         """What findings call it."""
-        return f"charge entry {self.entry}"
+        return _called(self.kind, self.entry)
 
 
 class ReplySummary(NamedTuple):
@@ -602,59 +562,37 @@ class ReplySummary(NamedTuple):
     @property
     def name(self) -> str:
         """What findings call it."""
-        return f"{self.kind} entry {self.entry}"
+        return _called(self.kind, self.entry)
 
 
-class LoggedCharges:
-    """The charge entries in log order, each read when it is asked for."""
+class LoggedCharges(Columns[Charge, ChargeSummary]):
+    """The charge entries."""
 
     def __init__(self, entries: LoggedEntries) -> None:
-        self._entries = entries
-        self._positions, self._pseudonyms = array("I"), Pseudonyms()
-        # By number, both ways: a window has few tenants.
-        self._names: list[tuple[str, str]] = []
-        self._named: dict[tuple[str, str], int] = {}
-        self._names_of = array("I")
+        super().__init__(entries)
+        self._pseudonyms, self._names = Pseudonyms(), Repeated[tuple[str, str]]()
         self._slots, self._counters, self._times = array("I"), array("I"), array("Q")
 
     def add(self, position: int, body: Charge) -> None:
         """Add the charge entry at a position among the entries."""
         self._positions.append(position)
         self._pseudonyms.add(body.pseudonym)
-        name = (body.window, body.tenant)
-        number = self._named.setdefault(name, len(self._names))
-        if number == len(self._names):
-            self._names.append(name)
-        self._names_of.append(number)
+        self._names.add((body.window, body.tenant))
         self._slots.append(body.slot)
         self._counters.append(body.counter)
         self._times.append(body.time)
-
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    def __iter__(self) -> Iterator[LoggedCharge]:
-        return (self[number] for number in range(len(self)))
-
-    def __getitem__(self, number: int) -> LoggedCharge:
-        entry = self._entries[self._positions[number]]
-        return LoggedCharge(entry.index, entry.body, Charge.parse(entry.body))
 
     def summary(self, number: int) -> ChargeSummary:
         """Return what is kept of one; nothing is read."""
         return ChargeSummary(
             number,
             self._entries.index(self._positions[number]),
-            *self._names[self._names_of[number]],
+            *self._names[number],
             self._pseudonyms[number],
             self._slots[number],
             self._counters[number],
             self._times[number],
         )
-
-    def summaries(self) -> Iterator[ChargeSummary]:
-        """Return what is kept of each, in log order; nothing is read."""
-        return map(self.summary, range(len(self)))
 
     def number_of(self, entry: int) -> int | None:
         """Return the number of the charge entry at a place of the log; None if there is none."""
@@ -667,15 +605,15 @@ class LoggedCharges:
             return None
         return number
 
-    def at(self, places: Iterable[int]) -> tuple[LoggedCharge, ...]:
+    def at(self, places: Iterable[int]) -> tuple[Logged[Charge], ...]:
         """Return the charge entries at these places of the log, in log order; others are none."""
         numbers = map(self.number_of, sorted(places))
         return tuple(self[number] for number in numbers if number is not None)
 
     def of_tenant(self, tenant: str) -> npt.NDArray[np.int64]:
         """Return int64[R], numbers of the charge entries that name a tenant, rising."""
-        named = [number for (_, name), number in self._named.items() if name == tenant]
-        return np.flatnonzero(np.isin(np.frombuffer(self._names_of, np.uint32), named))
+        named = [number for (_, name), number in self._names.numbers.items() if name == tenant]
+        return np.flatnonzero(np.isin(np.frombuffer(self._names.of, np.uint32), named))
 
     def of_account(self, pseudonym: bytes) -> list[ChargeSummary]:
         """Return what is kept of an account's charge entries, in log order."""
@@ -690,29 +628,18 @@ class LoggedCharges:
         return (self._pseudonyms[number] for number in self._pseudonyms.firsts.tolist())
 
 
-class LoggedReplies:
-    """Answers and voids in log order, each read when it is asked for."""
+class LoggedReplies(Columns[Generated | Void, ReplySummary]):
+    """Answers and voids."""
 
     def __init__(self, entries: LoggedEntries) -> None:
-        self._entries = entries
-        self._positions, self._charges, self._times = array("I"), array("Q"), array("Q")
+        super().__init__(entries)
+        self._charges, self._times = array("Q"), array("Q")
 
     def add(self, position: int, body: Generated | Void) -> None:
         """Add the answer or void at a position among the entries."""
         self._positions.append(position)
         self._charges.append(body.charge)
         self._times.append(body.time)
-
-    def __len__(self) -> int:
-        return len(self._positions)
-
-    def __iter__(self) -> Iterator[LoggedReply]:
-        return (self[number] for number in range(len(self)))
-
-    def __getitem__(self, number: int) -> LoggedReply:
-        entry = self._entries[self._positions[number]]
-        kind: type[Generated] | type[Void] = Generated if entry.kind == Generated.KIND else Void
-        return LoggedReply(entry.index, kind.parse(entry.body))
 
     def summary(self, number: int) -> ReplySummary:
         """Return what is kept of one; nothing is read."""
@@ -733,7 +660,7 @@ class LoggedReplies:
         """Return the first answer that names an entry of the log, None without one."""
         for number in self._numbers(charge):
             if self.summary(number).kind == Generated.KIND:
-                reply = self[number].reply
+                reply = self[number].body
                 assert isinstance(reply, Generated)
                 return reply
         return None

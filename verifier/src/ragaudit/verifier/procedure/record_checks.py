@@ -279,7 +279,7 @@ def check_schedule(context: Context, found: Findings) -> None:
                 _check_in_force(context, logged, claimed)
             if activation is not None:
                 with found.attempt(name):
-                    activation.check(logged)
+                    activation.check(logged.entry, logged)
             if bounds is not None:
                 with found.attempt(name):
                     bounds.check_record(logged)
@@ -356,14 +356,12 @@ def _check_in_force(
 
 
 def _promised(context: Context, record: RecordSummary) -> Record:
-    return context.records[record.position].record.promised()
+    return context.records[record.position].body.promised()
 
 
 class Dated(Protocol):
     """A record or a charge entry, as far as its activation goes."""
 
-    @property
-    def entry(self) -> int: ...
     @property
     def activation(self) -> int: ...
     @property
@@ -386,14 +384,17 @@ class DueActivation:
         # provider could choose any of them with the randomness in hand.
         self._due = max(of_opening, own)
 
-    def check(self, record: Dated) -> None:
+    def check(self, entry: int, record: Dated) -> None:
         """Check that the entry uses this activation, and after its instant.
+
+        Args:
+            entry: its index in the log.
 
         Raises:
             RejectedError: it does not.
         """
         # Else one registration could be made for queries that had been answered already.
-        if record.entry < self._registered:
+        if entry < self._registered:
             raise RejectedError("before its account's registration")
         due = max(self._due, self._of_version(record.time), self._of_epoch(record.time))
         # An earlier value was known when account or index were: its noise could be chosen.
@@ -455,7 +456,7 @@ class TimeBounds:
                 expected=f"{rfc3339(self._last_promise)} at the latest",
             )
         claimed = self._claimed.get((record.pseudonym, record.counter))
-        if claimed is not None and claimed == self._records[record.position].record.promised():
+        if claimed is not None and claimed == self._records[record.position].body.promised():
             # It was logged when the window ended, long after its time: check 12 bounds that by the
             # claim's intake.
             self._check_not_later(record.time, record.entry)
@@ -588,7 +589,7 @@ def _check_share(context: Context, found: Findings) -> None:
 
 def _check_chain(context: Context, pseudonym: bytes, rank: int) -> None:
     """Each nonce hashes to that of the counter before it, the first one to the anchor."""
-    anchor = context.registrations[rank].registration.anchor
+    anchor = context.registrations[rank].body.anchor
     assert anchor is not None
     window, limit = context.policy.window, context.policy.queries_per_account
     previous, after = anchor, -1
@@ -598,7 +599,7 @@ def _check_chain(context: Context, pseudonym: bytes, rank: int) -> None:
                 "counters", f"{logged.name}: counter {logged.counter} is out of order"
             )
         if isinstance(logged, RecordSummary):
-            nonce = context.records[logged.position].record.nonce if logged.anchored else None
+            nonce = context.records[logged.position].body.nonce if logged.anchored else None
             if nonce is None:
                 what = "an anchored account's record without a nonce"
                 raise RejectedError(what, where=logged.name)

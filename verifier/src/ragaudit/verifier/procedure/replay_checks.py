@@ -9,12 +9,12 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from ragaudit.circuits.noise import COIN_TAG, noise_key
+from ragaudit.circuits.noise import COIN_TAG
 from ragaudit.encoding.errors import RejectedError, UnavailableError
 from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.challenge import Replay, Response, Votes, longest_replay
 from ragaudit.ledger.messages.commitments import content_digest, row_digest
-from ragaudit.ledger.messages.entries import Generated
+from ragaudit.ledger.messages.entries import Charge, Generated
 from ragaudit.ledger.messages.generation_terms import AdaptiveTerms, KeywordVoting
 from ragaudit.ledger.messages.receipts import GeneratedAnswer, GeneratedKeywords
 from ragaudit.ledger.messages.requests import Question
@@ -29,7 +29,8 @@ from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput, demand, known_or_missing
 from ragaudit.verifier.procedure.framework import Findings
 from ragaudit.verifier.procedure.generation_checks import demand_charged, due_threshold
-from ragaudit.verifier.procedure.logged import LoggedCharge
+from ragaudit.verifier.procedure.logged import Logged
+from ragaudit.verifier.procedure.sample_checks import drawn_key
 
 OTHER_KEYWORDS = "votes and coins give other keywords than were released"
 OTHER_VOTES = "votes are not those of the committed model"
@@ -196,7 +197,7 @@ def check_replay(context: Context, found: Findings) -> None:
     replayed = differing = gone = unasked = 0
     for logged in context.challenged_charges:
         with found.attempt(logged.name):
-            answer = context.answer_of(logged.index)
+            answer = context.answer_of(logged.entry)
             if closed or answer is None:  # void, or check 28's
                 # Sums are released whatever becomes of the answer, and are of no text.
                 if adaptive is not None:
@@ -294,17 +295,18 @@ class _Replayed:
         answer: None of a void.
     """
 
-    def __init__(self, context: Context, logged: LoggedCharge, answer: Generated | None) -> None:
+    def __init__(self, context: Context, logged: Logged[Charge], answer: Generated | None) -> None:
         self._context, self._logged, self._answer = context, logged, answer
-        nonce = b"" if answer is None or answer.nonce is None else answer.nonce
+        nonce = None if answer is None else answer.nonce
         self.gone = 0  # used documents that are said to be no longer there
         self.unasked = False  # whether the verifier's model did not answer for it
         self._response: Response = context.response(logged)
-        rows = context.stated_index(logged.charge.tenant, 1).rows
+        rows = context.stated_index(logged.body.tenant, 1).rows
         most = longest_replay(context.generation.answerer, context.policy.dimension, rows)
-        name, parse = items.replay_name(logged.index), partial(Replay.parse, most=most)
+        name, parse = items.replay_name(logged.entry), partial(Replay.parse, most=most)
         self._replay = context.parsed(name, "replay", parse)
-        self._coins = KeyedCoins(self._key(nonce))
+        key = drawn_key(context, logged.body, self._response, nonce, COIN_TAG)
+        self._coins = KeyedCoins(key)
 
     def check_opened(self) -> None:
         """Check that the opened rows are the charged ones, and what was released of them."""
@@ -386,7 +388,7 @@ class _Replayed:
 
     def _check_charged(self) -> None:
         """The opened rows are exactly those that the entry charges, each as it is committed to."""
-        charge, replay, context = self._logged.charge, self._replay, self._context
+        charge, replay, context = self._logged.body, self._replay, self._context
         # Where charges are no sets of rows, there is none to open.
         context.demand_budget(charge.tenant)
         positions = [row.position for row in replay.rows]
@@ -405,7 +407,7 @@ class _Replayed:
 
     def _check_sums(self, adaptive: AdaptiveTerms) -> None:
         """The released sums are those of rows and coins."""
-        context, logged, charge = self._context, self._logged, self._logged.charge
+        context, logged, charge = self._context, self._logged, self._logged.body
         # D holds every row of the bins that were read, and no other: if the entry charges exactly
         # the live rows above the lower edge of the last one.
         demand(known_or_missing("charges", lambda: due_threshold(charge, context.generation)))
@@ -433,7 +435,7 @@ class _Replayed:
         # Also a row that nobody charged, or a worse one: whatever is not due.
         if used.keys() != {row.id for row in best}:
             raise RejectedError("other rows were used than the best of those that were charged")
-        index = context.accepted_index(self._logged.charge.tenant)
+        index = context.accepted_index(self._logged.body.tenant)
         for position, row in used.items():
             if row.content is None:
                 self.gone += 1
@@ -448,19 +450,3 @@ class _Replayed:
         if response.query is None:
             raise MissingInput("charges", f"{self._logged.name}: the text is not disclosed")
         return Question.parse(response.query, self._context.policy).text
-
-    def _key(self, nonce: bytes) -> bytes:
-        charge = self._logged.charge
-        return noise_key(
-            self._response.key.key,
-            window=charge.window,
-            tenant=charge.tenant,
-            version=charge.version,
-            pseudonym=charge.pseudonym,
-            epoch=charge.epoch,
-            slot=charge.slot,
-            counter=charge.counter,
-            activation_randomness=self._context.randomness(charge.activation),
-            nonce=nonce,
-            tag=COIN_TAG,
-        )

@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Final
 
 import numpy as np
-from ragaudit.circuits.noise import noise_key
+from ragaudit.circuits.noise import NOISE_TAG, noise_key
 from ragaudit.circuits.quantise import quantise
 from ragaudit.circuits.selection import ColumnArrays
 from ragaudit.circuits.sketch import sketch
@@ -35,7 +35,7 @@ from ragaudit.verifier.models import CommittedEmbedder
 from ragaudit.verifier.procedure.context import Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.logged import LoggedCharge, LoggedRecord
+from ragaudit.verifier.procedure.logged import Logged, LoggedRecord
 
 
 def check_sampling(context: Context, found: Findings) -> None:
@@ -138,15 +138,18 @@ def _challenged(draw: sampling.DrawnStratum) -> Stratum:
 
 def _check_answered(context: Context, found: Findings) -> None:
     deadline, received = context.challenge.deadline, context.clock.responses
-    opened: list[LoggedRecord | LoggedCharge] = [*context.challenged, *context.challenged_charges]
+    opened: list[LoggedRecord | Logged[Charge]] = [
+        *context.challenged,
+        *context.challenged_charges,
+    ]
     for logged in opened:
         with found.attempt(logged.name):
             context.response(logged)
-            if logged.index not in received:
+            if logged.entry not in received:
                 raise RejectedError("no time of its answer is known")
             # Late is as bad as never: the provider must not gain time to look for a way out.
-            if received[logged.index] > deadline:
-                time = rfc3339(received[logged.index])
+            if received[logged.entry] > deadline:
+                time = rfc3339(received[logged.entry])
                 raise RejectedError(f"answered at {time}", expected=f"by {rfc3339(deadline)}")
 
 
@@ -175,16 +178,8 @@ def check_seed(context: Context, found: Findings) -> None:
     for logged, response in responses(context, found):
         with found.attempt(logged.name):
             _check_place(context, logged)
-            record, policy = logged.record, context.policy
-            verify_key_opening(
-                root=context.seed_root(record.epoch),
-                epoch=record.epoch,
-                slot=record.slot,
-                counter=record.counter,
-                slots=policy.slots,
-                queries=policy.queries_per_account,
-                opening=response.key,
-            )
+            record = logged.body
+            check_key(context, record, response)
             # One key for two records gives one noise twice: the difference of their scores is bare.
             place = (record.epoch, record.slot, record.counter)
             if places.setdefault(response.key.key, place) != place:
@@ -192,9 +187,58 @@ def check_seed(context: Context, found: Findings) -> None:
     found.summary = f"{len(places)} noise keys opened, each as committed"
 
 
+def check_key(context: Context, query: Record | Charge, response: Response) -> None:
+    """Check that the opened key is the committed one of the query's place.
+
+    Raises:
+        RejectedError: it is not.
+    """
+    policy = context.policy
+    verify_key_opening(
+        root=context.seed_root(query.epoch),
+        epoch=query.epoch,
+        slot=query.slot,
+        counter=query.counter,
+        slots=policy.slots,
+        queries=policy.queries_per_account,
+        opening=response.key,
+    )
+
+
+def drawn_key(
+    context: Context,
+    query: Record | Charge,
+    response: Response,
+    nonce: bytes | None,
+    tag: str = NOISE_TAG,
+) -> bytes:
+    """Return the key of a query's noise, or coins, from its opened key and what is mixed in.
+
+    Args:
+        nonce: of an anchored account.
+        tag: as of `noise_key`.
+
+    Raises:
+        MissingInput: as `Context.randomness`.
+    """
+    return noise_key(
+        response.key.key,
+        window=query.window,
+        tenant=query.tenant,
+        version=query.version,
+        pseudonym=query.pseudonym,
+        epoch=query.epoch,
+        slot=query.slot,
+        counter=query.counter,
+        activation_randomness=context.randomness(query.activation),
+        nonce=nonce or b"",
+        tag=tag,
+    )
+
+
 def _check_place(context: Context, logged: LoggedRecord) -> None:
     """MissingInput unless C_seed has a place for the record at all: each number has its check."""
-    record, policy = logged.record, context.policy
+    record, policy = logged.body, context.policy
     # NOT RUN and not FAIL: no opening is right where the committed tree has no place.
     _ = context.seed_root(record.epoch)
     # Beyond the limit there is no key in the tree: that there is such a query is check 8's.
@@ -217,12 +261,12 @@ def check_embedding(context: Context, found: Findings) -> None:
     plain = anchored = 0
     for logged, response in responses(context, found):
         with found.attempt(logged.name):
-            check_openings(context, logged.record, response)
+            check_openings(context, logged.body, response)
         compared = True
         with found.attempt(logged.name):
-            compared = _check_question(context, embedder, logged.record, response)
+            compared = _check_question(context, embedder, logged.body, response)
         if not compared:
-            is_anchored = logged.record.pseudonym in context.anchored
+            is_anchored = logged.body.pseudonym in context.anchored
             anchored += is_anchored
             plain += not is_anchored
     found.summary = "query vectors are the committed ones"
@@ -419,7 +463,7 @@ def _verify(
 
 def _statement(context: Context, logged: LoggedRecord, response: Response) -> SelectionStatement:
     """The statement of a record; MissingInput where another check owns that there is none."""
-    record, policy = logged.record, context.policy
+    record, policy = logged.body, context.policy
     tenant = context.registration(record.pseudonym).tenant
     index = context.accepted_index(tenant, record.version)
     # Each of these is another check's fault: a proof about other inputs would fail here for it.
@@ -435,7 +479,7 @@ def _statement(context: Context, logged: LoggedRecord, response: Response) -> Se
     if not policy.noised:
         return SelectionStatement.of(
             record,
-            body=logged.body,
+            body=logged.data,
             index_root=index_root,
             commitments=index.commitments,
             seed_root=None,
@@ -447,21 +491,10 @@ def _statement(context: Context, logged: LoggedRecord, response: Response) -> Se
             keeps_ties=True,
         )
     randomness = context.randomness(record.activation)
-    key = noise_key(
-        response.key.key,
-        window=record.window,
-        tenant=record.tenant,
-        version=record.version,
-        pseudonym=record.pseudonym,
-        epoch=record.epoch,
-        slot=record.slot,
-        counter=record.counter,
-        activation_randomness=randomness,
-        nonce=record.nonce or b"",
-    )
+    key = drawn_key(context, record, response, record.nonce)
     return SelectionStatement.of(
         record,
-        body=logged.body,
+        body=logged.data,
         index_root=index_root,
         commitments=index.commitments,
         seed_root=context.seed_root(record.epoch),

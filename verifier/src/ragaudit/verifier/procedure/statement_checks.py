@@ -31,7 +31,6 @@ from ragaudit.ledger.messages.receipts import (
 from ragaudit.verifier.procedure.context import Context, ReceivedClaim
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import Findings
-from ragaudit.verifier.procedure.logged import ChargeSummary
 
 _A: Final = {Record.KIND: "a record", Charge.KIND: "a charge", Generated.KIND: "an answer"}
 
@@ -78,49 +77,40 @@ def _check_time(policy: Policy, claim: ReceivedClaim) -> None:
 
 def _check_kept(context: Context, claim: ReceivedClaim) -> None:
     """RejectedError unless the log keeps the promise; check 8 says that one entry counts so."""
-    if isinstance(claim.promised, Charge):
-        _check_charge(context, claim, claim.promised)
-    else:
-        _check_record(context, claim, claim.promised)
-
-
-def _check_charge(context: Context, claim: ReceivedClaim, promised: Charge) -> None:
-    """RejectedError unless the promised charge stands, with an answer that has the nonce."""
-    pseudonym, counter = claim.query
-    queries = context.queries_of(pseudonym)
+    (pseudonym, counter), promised = claim.query, claim.promised
+    what = "charge entry" if isinstance(promised, Charge) else promised.KIND
     same = [
-        context.charges[one.number]
-        for one in queries
-        if isinstance(one, ChargeSummary) and one.counter == counter
-    ]
-    if not same:
-        raise RejectedError("no charge entry keeps it, although its nonce was revealed")
-    kept = [one for one in same if one.charge.promised() == promised]
-    # Another place among the charges, or other rows that pay, would be chosen with coins in view.
-    if not kept:
-        raise RejectedError("the charge entry contradicts it")
-    answer = context.answer_of(kept[0].index)
-    # Whoever sees the coins and may stay silent chooses among answers.
-    if answer is None:
-        raise RejectedError("no answer keeps it, although its nonce was revealed")
-    if answer.nonce != claim.nonce:
-        # One that is not of the chain is check 11's, and that there is none check 28's.
-        owner = "answers" if answer.nonce is None else "nonces"
-        raise MissingInput(owner, "the answer has another nonce")
-
-
-def _check_record(context: Context, claim: ReceivedClaim, promised: Record) -> None:
-    """RejectedError unless a record keeps the promise; check 8 says that only one counts so."""
-    pseudonym, counter = claim.query
-    summaries = context.by_account.get(pseudonym, ())
-    same = [
-        context.records[logged.position].record for logged in summaries if logged.counter == counter
+        context.entry_of(one)
+        for one in context.queries_of(pseudonym)
+        if (one.kind, one.counter) == (promised.KIND, counter)
     ]
     # A provider that saw the nonce, and with it the noise, must not drop the query.
     if not same:
-        raise RejectedError("no record keeps it, although its nonce was revealed")
-    if not any(record.nonce == claim.nonce and record.promised() == promised for record in same):
-        raise RejectedError("the record contradicts it")
+        raise RejectedError(f"no {what} keeps it, although its nonce was revealed")
+    kept = [one for one in same if _keeps(one.body, claim)]
+    if not kept:
+        raise RejectedError(f"the {what} contradicts it")
+    if isinstance(promised, Charge):
+        _check_answered(context, kept[0].entry, claim.nonce)
+
+
+def _keeps(body: Record | Charge, claim: ReceivedClaim) -> bool:
+    # Of a charge, another place, or other rows that pay, would be chosen with coins in view.
+    if body.promised() != claim.promised:
+        return False
+    return isinstance(body, Charge) or body.nonce == claim.nonce  # a charge's is in its answer
+
+
+def _check_answered(context: Context, charge: int, nonce: bytes) -> None:
+    """RejectedError unless the promised charge has an answer, with the nonce."""
+    answer = context.answer_of(charge)
+    # Whoever sees the coins and may stay silent chooses among answers.
+    if answer is None:
+        raise RejectedError("no answer keeps it, although its nonce was revealed")
+    if answer.nonce != nonce:
+        # One that is not of the chain is check 11's, and that there is none check 28's.
+        owner = "answers" if answer.nonce is None else "nonces"
+        raise MissingInput(owner, "the answer has another nonce")
 
 
 def check_receipts(context: Context, found: Findings) -> None:
@@ -253,7 +243,7 @@ def _check_owner(context: Context, item: KeptDispute) -> None:
     registered, more = context.registrations.first(dispute.pseudonym)
     if registered is None or more:
         raise RejectedError("no such account")
-    key = context.registrations[registered.rank].registration.dispute_key
+    key = context.registrations[registered.rank].body.dispute_key
     if key is None:
         raise RejectedError("the account has no dispute key")
     dispute.verify(PublicKey.from_raw(key))

@@ -62,7 +62,6 @@ from ragaudit.serving.bodies import MEMORY_BYTES, Body
 from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier.history import Statement
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.procedure import logged
 from ragaudit.verifier.service import cosigner, submissions, tables, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.submissions import Kind
@@ -276,8 +275,7 @@ def draw_strata(
 def _logged(connection: Connection, origin: Origin, kind: str) -> Iterator[LoggedRecord]:
     """Yield the records of the handover, or its charge entries."""
     for entry in _entries(connection, origin, kind):
-        # Read as the procedure reads it, so that both draw from the same records.
-        body = logged.read_record(entry).record if kind == Record.KIND else Charge.parse(entry.body)
+        body = (Record if kind == Record.KIND else Charge).parse(entry.body)
         yield LoggedRecord(entry.index, body.tenant, body.pseudonym)
 
 
