@@ -15,7 +15,7 @@ from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.log.checkpoint_store import CheckpointStore
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.cosignatures import cosign
-from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, encode_cosignatures
+from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest, Answer
 from ragaudit.ledger.log.database import open_engine
 from ragaudit.ledger.log.notes import parse_note
 from ragaudit.ledger.log.store import LogStore
@@ -127,7 +127,7 @@ def foreign(name: str, text: str | None = None) -> Any:
     def handle(request: httpx.Request) -> httpx.Response:
         note = parse_note(AddCheckpointRequest.parse(request.content).checkpoint)
         line = cosign(text or note.text, key(name), 1_800_000_000)
-        return httpx.Response(200, content=encode_cosignatures((line,)))
+        return httpx.Response(200, content=Answer.cosigned((line,)).body)
 
     return handle
 

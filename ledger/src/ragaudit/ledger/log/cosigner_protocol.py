@@ -25,6 +25,7 @@ from ragaudit.ledger.log.tree import HASH_BYTES, TreeHead, verify_consistency
 
 MAX_PROOF_LINES = 63
 MAX_REQUEST_BYTES = MAX_NOTE_BYTES + 4096
+TEXT = "text/plain; charset=utf-8"
 SIZE_CONTENT_TYPE = "text/x.tlog.size"
 
 COSIGNED = HTTPStatus.OK
@@ -48,6 +49,11 @@ class AddCheckpointRequest:
     old_size: int
     proof: tuple[bytes, ...]
     checkpoint: bytes
+
+    @property
+    def origin(self) -> str:
+        """The origin that the checkpoint names; MalformedNote where it is none."""
+        return parse_checkpoint(self.checkpoint).checkpoint.origin
 
     def encode(self) -> bytes:
         """Return the request body."""
@@ -82,31 +88,30 @@ class AddCheckpointRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """A cosigner's decision.
-
-    Attributes:
-        status: of the HTTP reply.
-        checkpoint: with status 200 the one to persist, then to cosign; else None.
-        reason: for the reply's body.
-        stored_size: with status 409 the size that the cosigner last saw, its body.
-    """
+class Answer:
+    """A cosigner's HTTP answer."""
 
     status: HTTPStatus
-    checkpoint: SignedCheckpoint | None
-    reason: str
-    stored_size: int | None = None
+    body: bytes
+    content_type: str = TEXT
 
-    @property
-    def body(self) -> bytes:
-        """Return the reply's body for every status but 200."""
-        return f"{self.reason if self.stored_size is None else self.stored_size}\n".encode()
+    @classmethod
+    def refusal(cls, status: HTTPStatus, reason: str) -> "Answer":
+        """Return an answer that gives a reason in words."""
+        return cls(status, f"{reason}\n".encode())
+
+    @classmethod
+    def cosigned(cls, lines: tuple[NoteSignature, ...]) -> "Answer":
+        """Return the answer with cosignature lines."""
+        return cls(COSIGNED, "".join(map(str, lines)).encode())
 
 
 def judge(
     request: AddCheckpointRequest, log_keys: dict[str, VerifierKey], stored: dict[str, TreeHead]
-) -> Verdict:
-    """Return the decision on an add-checkpoint request, made in the order of tlog-witness.
+) -> SignedCheckpoint | Answer:
+    """Return the checkpoint that a request has cosigned, or the answer that refuses it.
+
+    It is decided in the order of tlog-witness.
 
     The caller reads ``stored``, judges and persists the new head in one atomic step, and only then
     cosigns and answers.
@@ -119,31 +124,31 @@ def judge(
     try:
         signed = parse_checkpoint(request.checkpoint)
     except MalformedNote as error:
-        return Verdict(BAD_REQUEST, None, error.what)
+        return Answer.refusal(BAD_REQUEST, error.what)
     # The log's signature comes before all that costs more: for a stranger no proof is verified.
     origin = signed.checkpoint.origin
     if origin not in log_keys:
-        return Verdict(UNKNOWN_ORIGIN, None, "unknown origin")
+        return Answer.refusal(UNKNOWN_ORIGIN, "unknown origin")
     try:
         verify_note(signed.note, log_keys[origin])
     except NoteRejected as error:
-        return Verdict(UNTRUSTED_LOG, None, error.what)
+        return Answer.refusal(UNTRUSTED_LOG, error.what)
     if request.old_size > signed.head.size:
-        return Verdict(BAD_REQUEST, None, "old size above the checkpoint's size")
+        return Answer.refusal(BAD_REQUEST, "old size above the checkpoint's size")
     latest = stored.get(origin)
     stored_size = latest.size if latest else 0
     # Compared with what was cosigned last, not with what the request says: a log that went back, or
     # that forked, has no proof from there.
     if request.old_size != stored_size:
-        return Verdict(SIZE_CONFLICT, None, "another old size", stored_size)
+        return Answer(SIZE_CONFLICT, f"{stored_size}\n".encode(), SIZE_CONTENT_TYPE)
     try:
         if latest is None or latest.size == 0:
             _check_first(request)
         else:
             verify_consistency(old=latest, new=signed.head, proof=request.proof)
     except (MalformedProof, ProofRejected) as error:
-        return Verdict(INCONSISTENT, None, error.what)
-    return Verdict(COSIGNED, signed, "")
+        return Answer.refusal(INCONSISTENT, error.what)
+    return signed
 
 
 def _check_first(request: AddCheckpointRequest) -> None:
@@ -166,11 +171,6 @@ def parse_cosignatures(body: bytes) -> tuple[NoteSignature, ...]:
         return parse_signature_lines(body.decode())
     except UnicodeDecodeError:
         raise MalformedNote("answer is not UTF-8") from None
-
-
-def encode_cosignatures(lines: tuple[NoteSignature, ...]) -> bytes:
-    """Return the body of a 200 reply."""
-    return "".join(map(str, lines)).encode()
 
 
 def parse_conflict(body: bytes) -> int:

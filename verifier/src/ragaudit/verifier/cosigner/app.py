@@ -3,24 +3,21 @@
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Annotated
 
 from anyio import to_thread
 from fastapi import FastAPI, Path, Request, Response
 from ragaudit.encoding.errors import RagauditError
 from ragaudit.ledger.errors import MalformedNote
-from ragaudit.ledger.log.checkpoints import SignedCheckpoint, parse_checkpoint
+from ragaudit.ledger.log.checkpoints import SignedCheckpoint
 from ragaudit.ledger.log.cosignatures import cosign
 from ragaudit.ledger.log.cosigner_protocol import (
     BAD_REQUEST,
     COSIGNED,
     MAX_REQUEST_BYTES,
-    SIZE_CONTENT_TYPE,
     UNKNOWN_ORIGIN,
     AddCheckpointRequest,
-    encode_cosignatures,
+    Answer,
     judge,
 )
 from ragaudit.ledger.log.database import await_server
@@ -32,17 +29,6 @@ from ragaudit.serving.observed import Observed, Observer
 from ragaudit.serving.problems import documented
 from ragaudit.verifier.cosigner.settings import Settings, load_keys, make_data_folder
 from ragaudit.verifier.cosigner.store import Decision, KnownLog, Store
-
-TEXT = "text/plain; charset=utf-8"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An HTTP answer."""
-
-    status: HTTPStatus
-    body: bytes
-    content_type: str = TEXT
 
 
 class Cosigner:
@@ -69,21 +55,20 @@ class Cosigner:
         """
         try:
             request = AddCheckpointRequest.parse(body)
-            origin = parse_checkpoint(request.checkpoint).checkpoint.origin
+            origin = request.origin
         except MalformedNote as error:
-            return refusal(BAD_REQUEST, error.what)
+            return Answer.refusal(BAD_REQUEST, error.what)
         with self.store.deciding(origin) as decision:
             log = decision.log
             if log is None:
-                return refusal(UNKNOWN_ORIGIN, "unknown origin")
+                return Answer.refusal(UNKNOWN_ORIGIN, "unknown origin")
             stored = {origin: log.head} if log.head is not None else {}
-            verdict = judge(request, {origin: log.key}, stored)
-            if verdict.checkpoint is None:
-                conflict = verdict.stored_size is not None
-                return Answer(verdict.status, verdict.body, SIZE_CONTENT_TYPE if conflict else TEXT)
-            lines = self._cosign(decision, log, verdict.checkpoint)
+            judged = judge(request, {origin: log.key}, stored)
+            if isinstance(judged, Answer):
+                return judged
+            lines = self._cosign(decision, log, judged)
         # Only here, after the commit and the fence, does a cosignature leave.
-        return Answer(COSIGNED, encode_cosignatures(lines))
+        return Answer.cosigned(lines)
 
     def _cosign(
         self, decision: Decision, log: KnownLog, checkpoint: SignedCheckpoint
@@ -106,11 +91,6 @@ class Cosigner:
         note = parse_note(log.note)
         found = {key: note.signature_of(key.verifier_key) for key in self._keys}
         return {key: line for key, line in found.items() if line is not None}
-
-
-def refusal(status: HTTPStatus, reason: str) -> Answer:
-    """Return an answer that gives a reason in words."""
-    return Answer(status, f"{reason}\n".encode())
 
 
 _HASH = re.compile(r"[0-9a-f]{64}", re.ASCII)
@@ -187,7 +167,9 @@ def create_app(settings: Settings, *, clock: Callable[[], int] | None = None) ->
         """Return the last checkpoint of a log that was cosigned."""
         log = store.find(bytes.fromhex(origin_hash)) if _HASH.fullmatch(origin_hash) else None
         if log is None or not log.note:
-            return _response(refusal(UNKNOWN_ORIGIN, "nothing was cosigned of such an origin"))
+            return _response(
+                Answer.refusal(UNKNOWN_ORIGIN, "nothing was cosigned of such an origin")
+            )
         return _response(Answer(COSIGNED, log.note))
 
     return app
@@ -199,4 +181,4 @@ def _response(answer: Answer) -> Response:
 
 
 def _too_long(_error: RagauditError, _path: str) -> Response:
-    return _response(refusal(BAD_REQUEST, f"more than {MAX_REQUEST_BYTES} bytes"))
+    return _response(Answer.refusal(BAD_REQUEST, f"more than {MAX_REQUEST_BYTES} bytes"))

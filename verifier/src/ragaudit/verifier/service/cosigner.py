@@ -20,12 +20,10 @@ from ragaudit.ledger.log.checkpoints import SignedCheckpoint, parse_checkpoint
 from ragaudit.ledger.log.cosignatures import CosignerPolicy, cosign, verify_cosigned
 from ragaudit.ledger.log.cosigner_protocol import (
     BAD_REQUEST,
-    COSIGNED,
-    SIZE_CONTENT_TYPE,
     UNKNOWN_ORIGIN,
     UNTRUSTED_LOG,
     AddCheckpointRequest,
-    encode_cosignatures,
+    Answer,
     judge,
 )
 from ragaudit.ledger.log.database import Rows
@@ -41,17 +39,6 @@ from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached
 from ragaudit.verifier.service.windows import Window, check_before
 from sqlalchemy import Connection, delete, func, select
-
-TEXT = "text/plain; charset=utf-8"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An HTTP answer of the cosigner."""
-
-    status: HTTPStatus
-    body: bytes
-    content_type: str = TEXT
 
 
 @dataclass(frozen=True)
@@ -95,13 +82,13 @@ def add_checkpoint(
     """
     try:
         request = AddCheckpointRequest.parse(body)
-        origin = parse_checkpoint(request.checkpoint).checkpoint.origin
+        origin = request.origin
     except MalformedNote as error:
-        return _refusal(BAD_REQUEST, error.what)
+        return Answer.refusal(BAD_REQUEST, error.what)
     with database.write() as transaction:
         window = windows.find(transaction.connection, Origin(origin))
         if window is None or window.countersigned is None:
-            return _refusal(UNKNOWN_ORIGIN, "unknown origin")
+            return Answer.refusal(UNKNOWN_ORIGIN, "unknown origin")
         policy = windows.policy(transaction.connection, window)
         return _decide(transaction, window, policy, key, request, cap, read)
 
@@ -118,33 +105,32 @@ def _decide(
     # The sample's seed depends on the final root and n_A (9.1): who knows n_A must not extend the
     # log until the sample suits it.
     if transaction.now >= 1000 * policy.sampling_instant:
-        return _refusal(UNTRUSTED_LOG, "the sampling instant has passed")
+        return Answer.refusal(UNTRUSTED_LOG, "the sampling instant has passed")
     latest = last(transaction.connection, window.origin)
     stored = {policy.origin: latest.head} if latest else {}
-    verdict = judge(request, {policy.origin: policy.keys.log}, stored)
-    if verdict.checkpoint is None:
-        conflict = verdict.stored_size is not None
-        return Answer(verdict.status, verdict.body, SIZE_CONTENT_TYPE if conflict else TEXT)
+    judged = judge(request, {policy.origin: policy.keys.log}, stored)
+    if isinstance(judged, Answer):
+        return judged
     # Before what follows: nothing new is attested, so the same head gets its cosignature again,
     # though the request be late, the log closed or the cap reached (8.3).
-    if latest is not None and latest.head == verdict.checkpoint.head:
+    if latest is not None and latest.head == judged.head:
         line = parse_note(latest.note).signature_of(key.verifier_key)
     elif read is not None and abs(transaction.now - read) > 1000 * policy.clock_skew_seconds:
         # One of the clocks is wrong, or the request waited: either way check 9 would fail.
-        return _refusal(
+        return Answer.refusal(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "the request waited longer than the skew, or the clocks differ by more",
         )
     elif window.closed is not None:
-        return _refusal(UNTRUSTED_LOG, "the log is closed")
+        return Answer.refusal(UNTRUSTED_LOG, "the log is closed")
     elif count(transaction.connection, window.origin) >= cap:
-        return _refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many checkpoints")
+        return Answer.refusal(HTTPStatus.TOO_MANY_REQUESTS, "too many checkpoints")
     else:
         known = 0 if latest is None else latest.size
-        after = verdict.checkpoint.head.size
+        after = judged.head.size
         transaction.attest(Statement.COSIGNATURE, window.origin, before=known, after=after)
-        line = _persist(transaction, window.origin, policy, key, verdict.checkpoint)
-    return Answer(COSIGNED, encode_cosignatures((line,) if line else ()))
+        line = _persist(transaction, window.origin, policy, key, judged)
+    return Answer.cosigned((line,) if line else ())
 
 
 def _persist(
@@ -219,10 +205,6 @@ def all_of(connection: Connection, window: Origin) -> list[StoredCheckpoint]:
     columns = tables.checkpoint.c
     query = _CHECKPOINTS.select(columns.window == window).order_by(columns.size)
     return _CHECKPOINTS.all(connection, query)
-
-
-def _refusal(status: HTTPStatus, reason: str) -> Answer:
-    return Answer(status, f"{reason}\n".encode())
 
 
 MAX_COSIGNED_BYTES = 128 * 2**20

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse, StreamingResponse
 from ragaudit.encoding.text import hex_decode
-from ragaudit.ledger.log.cosigner_protocol import MAX_REQUEST_BYTES
+from ragaudit.ledger.log.cosigner_protocol import MAX_REQUEST_BYTES, TEXT
 from ragaudit.ledger.messages.bodies import (
     LONGEST,
     MAX_PARTS,
@@ -243,7 +243,7 @@ def latest_checkpoint(
 ) -> Response:
     """Return the largest cosigned checkpoint of a log, by the SHA-256 of its origin."""
     note = cosigner.latest_note(service.database, bytes.fromhex(origin_hash))
-    return Response(note, media_type=cosigner.TEXT)
+    return Response(note, media_type=TEXT)
 
 
 router = APIRouter(prefix="/v1/windows/{window}")
