@@ -13,11 +13,11 @@ from ragaudit.verifier.engines import CoreEngine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure.indexes import verify_version
 from ragaudit.verifier.procedure.statement_checks import Judgement, judge
-from ragaudit.verifier.service.auditor import ReportProgress
+from ragaudit.verifier.service.auditor import Auditor, ReportProgress
 
 
 @dataclass
-class RecordingAuditor:
+class RecordingAuditor(Auditor):
     """An auditor that decides as told and remembers what it was given."""
 
     refusal: bytes | None = None

@@ -21,6 +21,7 @@ from ragaudit.ledger.messages.receipts import (
     LoggedEntry,
 )
 from ragaudit.verifier.service import disputes as service_disputes
+from ragaudit.verifier.service import windows
 from service_submissions import give_entries, kept, post
 from verifier_service_harness import ORIGIN, WINDOW, Log, Story, dispute_key, problem_of, pseudonym
 
@@ -164,7 +165,8 @@ def test_it_is_disputed_and_judged_as_an_answer_of_documents_is(
     disputes = asked.scenario.service.disputes
     # Which charge entries are in a sample is the audit's own test, and this opening is none.
     monkeypatch.setattr(type(disputes), "demand_unsampled", lambda *_: None)
-    policy, tenants = disputes._policy(ORIGIN), (TenantOpening("t1", 100, bytes(32), bytes(32)),)
+    policy = windows.policy_of(asked.scenario.service.database, ORIGIN)
+    tenants = (TenantOpening("t1", 100, bytes(32), bytes(32)),)
     view = WindowView(policy, Opening(policy.digest, bytes(32), bytes(32), tenants))
     monkeypatch.setattr(service_disputes, "_view", lambda *_: view)
     other = replace(file, answer=replace(ANSWER, text="b")).to_json()

@@ -20,7 +20,7 @@ from ragaudit.ledger.messages.items import EMBEDDER
 from ragaudit.verifier import models
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.service import challenge, windows
-from ragaudit.verifier.service.auditor import ProcedureAuditor
+from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.challenge import Sampler
 from service_window import ServiceWindow
 from verifier_service_harness import PROVIDER, VerifierScenario, challenge_of
@@ -30,7 +30,7 @@ SETTLED = 2  # windows after which imports are done and public constants known
 GROWTH = 2**14  # bytes for each more window, whose evidence is several times as large
 
 
-class Weighing(ProcedureAuditor):
+class Weighing(Auditor):
     """The procedure, which notes what the process holds before each audit."""
 
     def __init__(self, scenario: VerifierScenario) -> None:

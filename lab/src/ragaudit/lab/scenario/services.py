@@ -50,7 +50,7 @@ from ragaudit.verifier.procedure import (
 )
 from ragaudit.verifier.service import providers
 from ragaudit.verifier.service.app import create_app as create_verifier
-from ragaudit.verifier.service.auditor import ProcedureAuditor, ReportProgress
+from ragaudit.verifier.service.auditor import Auditor, ReportProgress
 from ragaudit.verifier.service.database import create_tables
 from ragaudit.verifier.settings import Limits, make_data_folder
 from ragaudit.verifier.settings import Settings as VerifierSettings
@@ -425,7 +425,7 @@ class Prover:
         self.service.stop()
 
 
-class ScenarioAuditor(ProcedureAuditor):
+class ScenarioAuditor(Auditor):
     """The verifier's procedure, with a list of checks that the scenario chooses."""
 
     def __init__(self, keys: verifier_keys.VerifierKeys, without: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from ragaudit.encoding.canonical_json import dumps
 from ragaudit.encoding.errors import InternalError
@@ -25,79 +25,8 @@ ReportProgress = Callable[[str, int, int], None]
 """Step, done, total. Called from the audit's thread; what it raises stops the audit."""
 
 
-class Auditor(Protocol):
-    """Runs checks and signs; pure but for the key that it holds."""
-
-    def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
-        """Run checks 1 to 4 (docs/spec/09-audit.md).
-
-        Args:
-            evidence: items that are there before a countersignature.
-            now: Unix milliseconds.
-
-        Returns:
-            None if the opening may be countersigned, otherwise the signed REFUSED verdict.
-        """
-
-    def check_version(self, data: bytes, policy: Policy, tenant: str, version: int) -> None:
-        """Check a later version of a tenant's index by itself.
-
-        Args:
-            data: the index commitment as handed over.
-            policy: of the window.
-            tenant, version: as it is handed over.
-
-        Raises:
-            MalformedError: not an index commitment of this policy.
-            RejectedError: of another place, or its argument does not hold.
-        """
-
-    def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
-        """Judge a disputed receipt file.
-
-        Args:
-            file: a JSON value of any form (docs/spec/05-records.md §5.10).
-            view: the window's policy and opening, as countersigned.
-
-        Raises:
-            RagauditError: the provider did not sign it, part for part.
-        """
-
-    def audit(self, evidence: Evidence, now: int, progress: ReportProgress) -> bytes:
-        """Run every check.
-
-        Args:
-            evidence: all items, sealed.
-            now: Unix milliseconds; the verdict's time.
-            progress: called from this thread; what it raises ends the run.
-
-        Returns:
-            The signed verdict, a DSSE envelope (docs/spec/10-verdict.md §10.3).
-        """
-
-    def result(self, verdict: bytes) -> str:
-        """Return PASS, FAIL, EXCEEDED, CONDITIONAL or REFUSED of a verdict signed here.
-
-        Raises:
-            MalformedVerdict, VerdictRejected: not signed here.
-        """
-
-    def claims(self, verdict: bytes) -> Claims:
-        """Return the claims of a verdict signed here; None of one that has none.
-
-        Raises:
-            MalformedVerdict, VerdictRejected: not signed here.
-        """
-
-    def report_html(self, verdict: bytes) -> str:
-        """Return the report for people, one HTML page."""
-
-    def report_text(self, verdict: bytes) -> str:
-        """Return the report for people, plain text."""
-
-
-class ProcedureAuditor:
-    """The audit procedure with this verifier's keys.
+class Auditor:
+    """The audit procedure with this verifier's keys; pure but for these.
 
     Args:
         chosen: who checks the arguments; "auto" takes the compiled core where it is installed.
@@ -130,18 +59,57 @@ class ProcedureAuditor:
         self._engine: Engine = fastest_engine() if chosen == "auto" else engine(chosen)
 
     def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
+        """Run checks 1 to 4 (docs/spec/09-audit.md).
+
+        Args:
+            evidence: items that are there before a countersignature.
+            now: Unix milliseconds.
+
+        Returns:
+            None if the opening may be countersigned, otherwise the signed REFUSED verdict.
+        """
         outcome = run_opening_checks(evidence, engine=self._engine, now=now, pins=self._pins)
         if outcome.result != REFUSED:
             return None
         return outcome.sign(self._key, evidence.digests(), time=now)
 
     def check_version(self, data: bytes, policy: Policy, tenant: str, version: int) -> None:
+        """Check a later version of a tenant's index by itself.
+
+        Args:
+            data: the index commitment as handed over.
+            policy: of the window.
+            tenant, version: as it is handed over.
+
+        Raises:
+            MalformedError: not an index commitment of this policy.
+            RejectedError: of another place, or its argument does not hold.
+        """
         verify_version(data, policy, tenant, version, self._engine)
 
     def judge_dispute(self, file: dict[str, Any], view: WindowView) -> Judgement:
+        """Judge a disputed receipt file.
+
+        Args:
+            file: a JSON value of any form (docs/spec/05-records.md §5.10).
+            view: the window's policy and opening, as countersigned.
+
+        Raises:
+            RagauditError: the provider did not sign it, part for part.
+        """
         return judge(file, view, self._engine)
 
     def audit(self, evidence: Evidence, now: int, progress: ReportProgress) -> bytes:
+        """Run every check.
+
+        Args:
+            evidence: all items, sealed.
+            now: Unix milliseconds; the verdict's time.
+            progress: called from this thread; what it raises ends the run.
+
+        Returns:
+            The signed verdict, a DSSE envelope (docs/spec/10-verdict.md §10.3).
+        """
         digests = evidence.digests()
         # Of the sealed evidence: an audit that was cut off finds what it did.
         jobs = hashlib.sha256(dumps(digests)).hexdigest()
@@ -166,17 +134,29 @@ class ProcedureAuditor:
         return self._engine if self._runner is None else JobEngine(self._engine, self._runner, jobs)
 
     def result(self, verdict: bytes) -> str:
+        """Return PASS, FAIL, EXCEEDED, CONDITIONAL or REFUSED of a verdict signed here.
+
+        Raises:
+            MalformedVerdict, VerdictRejected: not signed here.
+        """
         return self._read(verdict).result
 
     def claims(self, verdict: bytes) -> Claims:
+        """Return the claims of a verdict signed here; None of one that has none.
+
+        Raises:
+            MalformedVerdict, VerdictRejected: not signed here.
+        """
         return self._read(verdict).predicate.claims
 
     def report_html(self, verdict: bytes) -> str:
+        """Return the report for people, one HTML page."""
         from ragaudit.verifier.report import render_html  # noqa: PLC0415 - loads slowly
 
         return render_html(self._read(verdict))
 
     def report_text(self, verdict: bytes) -> str:
+        """Return the report for people, plain text."""
         from ragaudit.verifier.report import render_text  # noqa: PLC0415 - loads slowly
 
         return render_text(self._read(verdict))

@@ -527,8 +527,7 @@ class Sampler:
 
     def _generating(self, origin: Origin) -> tuple[Policy, GenerationTerms]:
         """Return the policy of a window, and the terms of its generation channel; NotFound."""
-        with self._database.read() as connection:
-            policy = windows.policy(connection, windows.get(connection, origin))
+        policy = windows.policy_of(self._database, origin)
         if policy.generation is None:
             raise NotFound("no generation channel in this window", where=origin)
         return policy, policy.generation

@@ -14,7 +14,7 @@ from ragaudit.verifier.engines import fastest_engine
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.models import GeneratorService
 from ragaudit.verifier.service.audit import AuditRunner, Scheduler
-from ragaudit.verifier.service.auditor import Auditor, ProcedureAuditor
+from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.capacity import shortfalls
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.cosigner import Attestations
@@ -99,9 +99,7 @@ class Service:
         if settings.jobs.executor != PROCESS:
             workers = open_runner(settings.jobs, JOBS, database.engine)
         asked = None if settings.generator is None else GeneratorService(settings.generator)
-        auditor = auditor or ProcedureAuditor(
-            keys, settings.engine, settings.embedder, workers, asked
-        )
+        auditor = auditor or Auditor(keys, settings.engine, settings.embedder, workers, asked)
         rounds = RoundFinder(settings.beacon, engine=_is_round)
         sampler = Sampler(database, keys, rounds)
         disputes = Disputes(

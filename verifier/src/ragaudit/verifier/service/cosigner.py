@@ -273,8 +273,7 @@ class Attestations:
             RejectedError: not of this log, or without the quorum.
             TooLate: from the sampling instant on.
         """
-        with self._database.read() as connection:
-            policy = windows.policy(connection, windows.get(connection, origin))
+        policy = windows.policy_of(self._database, origin)
         terms = policy.cosigners
         if terms is None:
             raise Conflict("the policy names no further cosigners", where=origin)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from anyio import to_thread
 from fastapi import Depends, Path, Query, Request, Security
+from fastapi.params import Depends as DependsOn
 from fastapi.security import APIKeyHeader, HTTPBearer
 from ragaudit.encoding.errors import NotAuthenticated
 from ragaudit.encoding.signing import PublicKey
@@ -99,7 +100,7 @@ async def _caller(
 Caller = Annotated[tuple[SignedRequest, Provider], Depends(_caller)]
 
 
-def signed(limit: Limit) -> Callable[..., AsyncIterator[Signed]]:
+def signed(limit: Limit) -> DependsOn:
     """Return a dependency: a pinned provider's request, its body of at most ``limit`` bytes.
 
     Args:
@@ -117,10 +118,10 @@ def signed(limit: Limit) -> Callable[..., AsyncIterator[Signed]]:
             demand_digest(claim, body)
             yield Signed(origin, body)
 
-    return dependency
+    return DependsOn(dependency)
 
 
-def signed_body(kind: type[Json] | None) -> Callable[..., AsyncIterator[Signed]]:
+def signed_body(kind: type[Json] | None) -> DependsOn:
     """Return a dependency: a pinned provider's request with a JSON body; large ones in turn.
 
     Args:
@@ -133,7 +134,7 @@ def signed_body(kind: type[Json] | None) -> Callable[..., AsyncIterator[Signed]]
         return min(service.settings.limits.json_bytes, most)
 
     async def dependency(
-        request: Annotated[Signed, Depends(signed(limit))], service: ServiceOf
+        request: Annotated[Signed, signed(limit)], service: ServiceOf
     ) -> AsyncIterator[Signed]:
         if request.body.size <= SMALL_BYTES:
             yield request
@@ -142,10 +143,10 @@ def signed_body(kind: type[Json] | None) -> Callable[..., AsyncIterator[Signed]]
         async with service.signed:
             yield request
 
-    return dependency
+    return DependsOn(dependency)
 
 
-def unsigned(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[bytes]]:
+def unsigned(limit: Callable[[Service], int]) -> DependsOn:
     """Return a dependency: anybody's body, of at most ``limit`` bytes; large ones in turn.
 
     Args:
@@ -161,7 +162,7 @@ def unsigned(limit: Callable[[Service], int]) -> Callable[..., AsyncIterator[byt
             async with service.anonymous:
                 yield place.settle()
 
-    return dependency
+    return DependsOn(dependency)
 
 
 def _pinned(service: Service, name: str) -> PublicKey:
@@ -171,13 +172,3 @@ def _pinned(service: Service, name: str) -> PublicKey:
         # Cut: a stranger chose the name, and the answer repeats it.
         raise NotAuthenticated("not a pinned provider", where=name[:64])
     return key
-
-
-def anonymous_limit(service: Service) -> int:
-    """Return the limit of anybody's JSON bodies."""
-    return service.settings.limits.anonymous_bytes
-
-
-def dispute_limit(service: Service) -> int:
-    """Return the limit of a receipt file, which holds rows."""
-    return service.settings.limits.dispute_bytes

@@ -152,7 +152,7 @@ class Disputes:
             TooLate: from the sampling instant on.
             CapReached: above a quota (docs/spec/08-services.md §8.9).
         """
-        policy = self._policy(origin)
+        policy = windows.policy_of(self._database, origin)
         checked = [Dispute.from_json(dispute) for dispute in document.disputes]
         with self._database.read() as connection:
             for dispute in checked:
@@ -179,7 +179,7 @@ class Disputes:
             MalformedError, TooLate, CapReached: as `add`.
             RejectedError: as `add`, or the statement has another anchor than the registration.
         """
-        policy = self._policy(origin)
+        policy = windows.policy_of(self._database, origin)
         statement = RegistrationStatement.from_json(document.statement)
         check_origin(statement.origin, policy)
         with self._database.read() as connection:
@@ -294,7 +294,7 @@ class Disputes:
             NotFound: nobody disputed this file.
             TooLate: the audit began.
         """
-        policy = self._policy(origin)
+        policy = windows.policy_of(self._database, origin)
         finding = Finding.from_json(document.finding)
         # Without the proof: nobody signed it, and one half with many proofs would be many halves.
         public = read_public_part(document.public, "public").unproven()
@@ -331,10 +331,6 @@ class Disputes:
             if arbiter is None and waiting:
                 waiting -= self._sampler.sample(connection, window.origin)
         return bool(waiting)
-
-    def _policy(self, origin: Origin) -> Policy:
-        with self._database.read() as connection:
-            return windows.policy(connection, windows.get(connection, origin))
 
     def _put(
         self, transaction: Transaction, origin: Origin, policy: Policy, dispute: Dispute

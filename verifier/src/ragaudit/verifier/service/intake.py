@@ -86,7 +86,7 @@ class Intake:
             TooLate: from the sampling instant on.
             CapReached: above the account's share, or the cap (docs/spec/08-services.md §8.8).
         """
-        policy = self._policy(origin)
+        policy = windows.policy_of(self._database, origin)
         checked = _checked("receipts", document.receipts, policy, _receipt)
         # Their proofs are checked by now; those that are evidence themselves are kept apart, below.
         stripped = [_submission(_with_only(receipt)) for receipt, _ in checked]
@@ -105,7 +105,7 @@ class Intake:
         self, origin: Origin, document: RefusalsBody, shown: Registration | None
     ) -> Counts:
         """Take signed refusals before the sampling instant; all else is as for `receipts`."""
-        policy = self._policy(origin)
+        policy = windows.policy_of(self._database, origin)
         checked = _checked("refusals", document.refusals, policy, _refusal)
         held = self._held(origin, policy, document, document.refusals, shown, checked)
         with self._database.write() as transaction:
@@ -127,7 +127,7 @@ class Intake:
             TooLate: from the window's end on.
             Conflict: the account's registration is not known.
         """
-        policy = self._policy(origin)
+        policy = windows.policy_of(self._database, origin)
         # The nonce shows that the account asked: a promise alone may be made by the provider.
         promise, submission = _claim(document, policy)
         self._check_nonce(origin, policy, promise.promised, document.nonce, shown)
@@ -153,7 +153,7 @@ class Intake:
         Raises:
             TooEarly: before the window's end.
         """
-        policy = self._policy(origin)
+        policy = windows.policy_of(self._database, origin)
         check_due(policy.end, self._database.now())  # spares the early ones the transaction
         with self._database.write() as transaction:
             check_due(policy.end, transaction.now)
@@ -175,17 +175,13 @@ class Intake:
         Raises:
             TooEarly: such a promise has not expired.
         """
-        policy = self._policy(origin)
+        policy = windows.policy_of(self._database, origin)
         with self._database.write() as transaction:
             left = _expiry(made, policy) + 1 - transaction.now
             if left > 0:
                 # Rounded up: who waits this long is not early again.
                 raise TooEarly("the promise has not expired", retry_after=-(-left // 1000))
             return submissions.claimed(transaction.connection, origin, pseudonym, counter)
-
-    def _policy(self, origin: Origin) -> Policy:
-        with self._database.read() as connection:
-            return windows.policy(connection, windows.get(connection, origin))
 
     def _check_nonce(
         self,

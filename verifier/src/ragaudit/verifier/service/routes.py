@@ -47,8 +47,6 @@ from ragaudit.verifier.service.audit import shown_progress
 from ragaudit.verifier.service.bodies import described, octets, parse
 from ragaudit.verifier.service.capacity import MOST_VERSIONS
 from ragaudit.verifier.service.challenge import release_activation, take_round
-from ragaudit.verifier.service.core import Service
-from ragaudit.verifier.service.database import Origin
 from ragaudit.verifier.service.dependencies import (
     AnyWindow,
     Caller,
@@ -56,9 +54,7 @@ from ragaudit.verifier.service.dependencies import (
     ServiceOf,
     Signed,
     TenantName,
-    anonymous_limit,
     auditor,
-    dispute_limit,
     signed,
     signed_body,
     unsigned,
@@ -68,18 +64,6 @@ from ragaudit.verifier.service.providers import demand_digest
 opening = APIRouter()
 
 
-def _index_limit(service: Service, window: Origin) -> int:
-    return service.registrar.index_bytes(window)
-
-
-def _version_limit(service: Service, window: Origin) -> int:
-    return service.later_versions.bytes_left(window)
-
-
-def _request_limit(_service: Service) -> int:
-    return MAX_REQUEST_BYTES
-
-
 async def _registration_body(caller: Caller, request: Request) -> AsyncIterator[Body]:
     claim, _ = caller
     async for body in receive(request, LONGEST[WindowBody]):
@@ -87,8 +71,12 @@ async def _registration_body(caller: Caller, request: Request) -> AsyncIterator[
         yield body
 
 
-SignedVersion = Annotated[Signed, Depends(signed(_version_limit))]
-SignedIndex = Annotated[Signed, Depends(signed(_index_limit))]
+SignedVersion = Annotated[
+    Signed, signed(lambda service, window: service.later_versions.bytes_left(window))
+]
+SignedIndex = Annotated[
+    Signed, signed(lambda service, window: service.registrar.index_bytes(window))
+]
 
 
 @opening.get("/healthz")
@@ -173,7 +161,7 @@ def put_version(
     responses=documented(400, 401, 404, 409, 413, 422),
 )
 def countersign(
-    request: Annotated[Signed, Depends(signed_body(OpeningBody))], service: ServiceOf
+    request: Annotated[Signed, signed_body(OpeningBody)], service: ServiceOf
 ) -> Response:
     """Check the opening and countersign it, or refuse the window."""
     document = parse(OpeningBody, request.body.read())
@@ -198,7 +186,7 @@ def countersign(
     },
 )
 def add_checkpoint(
-    body: Annotated[bytes, Depends(unsigned(_request_limit))],
+    body: Annotated[bytes, unsigned(lambda _: MAX_REQUEST_BYTES)],
     service: ServiceOf,
     ragaudit_time: Annotated[int | None, Header(ge=0, le=MAX_TIME)] = None,
 ) -> Response:
@@ -225,9 +213,7 @@ def get_activation(window: AnyWindow, a: int, service: ServiceOf) -> Response:
     openapi_extra=described(RoundBody),
     responses=documented(400, 401, 404, 409, 413, 422, 425),
 )
-def put_round(
-    request: Annotated[Signed, Depends(signed_body(RoundBody))], service: ServiceOf
-) -> None:
+def put_round(request: Annotated[Signed, signed_body(RoundBody)], service: ServiceOf) -> None:
     """Take a round of the beacon, which the provider had first."""
     shown = parse(RoundBody, request.body.read()).round
     take_round(service.database, service.sampler.rounds, request.window, shown)
@@ -249,19 +235,16 @@ def latest_checkpoint(
 router = APIRouter(prefix="/v1/windows/{window}")
 
 
-def _records_limit(service: Service, window: Origin) -> int:
-    return service.handover.records_bytes(window)
-
-
-def _part_limit(service: Service, window: Origin) -> int:
-    return min(MAX_PART_BYTES, service.handover.records_bytes(window))
-
-
-NoBody = Annotated[Signed, Depends(signed_body(None))]
-SignedPart = Annotated[Signed, Depends(signed(_part_limit))]
+NoBody = Annotated[Signed, signed_body(None)]
+SignedPart = Annotated[
+    Signed,
+    signed(lambda service, window: min(MAX_PART_BYTES, service.handover.records_bytes(window))),
+]
 PartNumber = Annotated[int, Path(ge=0, lt=MAX_PARTS, description="Of the handover, from 0.")]
-SignedRecords = Annotated[Signed, Depends(signed(_records_limit))]
-Json = Annotated[bytes, Depends(unsigned(anonymous_limit))]
+SignedRecords = Annotated[
+    Signed, signed(lambda service, window: service.handover.records_bytes(window))
+]
+Json = Annotated[bytes, unsigned(lambda service: service.settings.limits.anonymous_bytes)]
 
 _SUBMITTED = documented(400, 404, 409, 413, 422, 429)
 
@@ -321,9 +304,7 @@ def claimed(
     openapi_extra=described(EntriesBody),
     responses=documented(400, 401, 404, 409, 413, 429),
 )
-def entries(
-    request: Annotated[Signed, Depends(signed_body(EntriesBody))], service: ServiceOf
-) -> None:
+def entries(request: Annotated[Signed, signed_body(EntriesBody)], service: ServiceOf) -> None:
     """Give log entries other than records."""
     document = parse(EntriesBody, request.body.read())
     service.handover.put_entries(request.window, document.entries)
@@ -335,7 +316,7 @@ def entries(
     responses=documented(400, 401, 404, 409, 413, 422),
 )
 def cosigned(
-    request: Annotated[Signed, Depends(signed_body(CosignedBody))], service: ServiceOf
+    request: Annotated[Signed, signed_body(CosignedBody)], service: ServiceOf
 ) -> dict[str, int]:
     """Give checkpoints with the quorum of the policy's further cosigners."""
     document = parse(CosignedBody, request.body.read())
@@ -348,7 +329,7 @@ def cosigned(
     responses=documented(400, 401, 404, 409, 413, 422, 429),
 )
 def time_stamps(
-    request: Annotated[Signed, Depends(signed_body(StampsBody))], service: ServiceOf
+    request: Annotated[Signed, signed_body(StampsBody)], service: ServiceOf
 ) -> dict[str, int]:
     """Give time stamps of checkpoints."""
     document = parse(StampsBody, request.body.read())
@@ -390,7 +371,7 @@ def records_parts(request: NoBody, service: ServiceOf) -> dict[str, object]:
     responses=documented(400, 401, 404, 409, 413, 422, 425, 429),
 )
 def records_of_parts(
-    request: Annotated[Signed, Depends(signed_body(RecordsBody))], service: ServiceOf
+    request: Annotated[Signed, signed_body(RecordsBody)], service: ServiceOf
 ) -> None:
     """Take the parts as the content of the whole log."""
     service.handover.put_parts(request.window, parse(RecordsBody, request.body.read()))
@@ -402,12 +383,12 @@ def records_of_parts(
     openapi_extra=described(CloseBody),
     responses=documented(400, 401, 404, 409, 413, 422, 425),
 )
-def close(request: Annotated[Signed, Depends(signed_body(CloseBody))], service: ServiceOf) -> None:
+def close(request: Annotated[Signed, signed_body(CloseBody)], service: ServiceOf) -> None:
     """Close the log at its final checkpoint."""
     service.handover.close(request.window, parse(CloseBody, request.body.read()))
 
 
-ReceiptFileJson = Annotated[bytes, Depends(unsigned(dispute_limit))]
+ReceiptFileJson = Annotated[bytes, unsigned(lambda service: service.settings.limits.dispute_bytes)]
 RecordIndex = Annotated[int, Path(ge=0, le=2**53 - 1, description="Leaf index of the record.")]
 
 
@@ -469,31 +450,15 @@ JSON_LINES = "application/jsonl"
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
-def _response_limit(_service: Service, _window: Origin) -> int:
-    return MAX_RESPONSE_BYTES
-
-
-def _budget_limit(service: Service, window: Origin) -> int:
-    return service.sampler.budget_bytes(window)
-
-
-def _replay_limit(service: Service, window: Origin) -> int:
-    return service.sampler.replay_bytes(window)
-
-
-def _rows_limit(service: Service, window: Origin) -> int:
-    return service.sampler.rows_bytes(window)
-
-
-def _small(_service: Service) -> int:
-    return SMALL_BYTES
-
-
-SignedResponse = Annotated[Signed, Depends(signed(_response_limit))]
-SignedBudget = Annotated[Signed, Depends(signed(_budget_limit))]
-SignedReplay = Annotated[Signed, Depends(signed(_replay_limit))]
-SignedRows = Annotated[Signed, Depends(signed(_rows_limit))]
-SmallBody = Annotated[bytes, Depends(unsigned(_small))]
+SignedResponse = Annotated[Signed, signed(lambda *_: MAX_RESPONSE_BYTES)]
+SignedBudget = Annotated[
+    Signed, signed(lambda service, window: service.sampler.budget_bytes(window))
+]
+SignedReplay = Annotated[
+    Signed, signed(lambda service, window: service.sampler.replay_bytes(window))
+]
+SignedRows = Annotated[Signed, signed(lambda service, window: service.sampler.rows_bytes(window))]
+SmallBody = Annotated[bytes, unsigned(lambda _: SMALL_BYTES)]
 ResultName = Annotated[str, Path(pattern=NAME_PATTERN, description="Of a test result.")]
 AccessNumber = Annotated[int, Path(ge=0, le=2**31 - 1, description="Of an evidence access.")]
 _RANGES: dict[int | str, dict[str, Any]] = {

@@ -36,7 +36,7 @@ from ragaudit.ledger.messages.identifiers import log_origin
 from ragaudit.ledger.messages.items import FINAL_CHECKPOINT, OVERLAPS, POLICY, TERMS, PreviousWindow
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.service import tables
-from ragaudit.verifier.service.database import Origin, Transaction
+from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import Ambiguous, TooLate
 from ragaudit.verifier.terms import Terms
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -319,6 +319,12 @@ def policy(connection: Connection, window: Window) -> Policy:
         Conflict: the window is not countersigned.
     """
     return Policy.parse(_policy(connection, demand_countersigned(window).origin))
+
+
+def policy_of(database: Database, origin: Origin) -> Policy:
+    """Return the policy of a countersigned window; raises as `get` and `policy`."""
+    with database.read() as connection:
+        return policy(connection, get(connection, origin))
 
 
 def unchecked_policy(connection: Connection, origin: Origin) -> dict[str, Any]:
