@@ -61,7 +61,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> GenerationScene:
         window: Window = target
         return window
 
-    monkeypatch.setattr(offline, "load", load)
+    monkeypatch.setattr(offline.Source, "of_receipt", load)
     return made
 
 

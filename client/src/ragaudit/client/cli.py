@@ -146,7 +146,6 @@ def check(
     """
     from ragaudit.client import offline, owner_proofs
     from ragaudit.client.checks import Facts, check_pin
-    from ragaudit.client.offline import pins_of
     from ragaudit.client.results import CheckedReceipt
     from ragaudit.ledger.messages.promises import Promise
 
@@ -161,14 +160,13 @@ def check(
                 "the account names its anchor", where="--anchor", expected="one of the two"
             )
         value = offline.read_file(file)
-        pins = pins_of(policy, verifier_key, allow_unpinned)
+        source = offline.Source(window, prover, policy, verifier_key, allow_unpinned)
         if owner_proofs.is_proof(value):
-            source = owner_proofs.Source(window, prover, policy, pins)
             steps = owner_proofs.check_file(file, source, text, attributes)
         elif text is not None or attributes is not None:
             raise InvalidArgumentError("not a row proof", where=str(file), expected="no --text")
         else:
-            target = offline.load(value, file, window, prover, pins)
+            target = source.of_receipt(value, file)
             steps = [check_pin(target)]
             facts = Facts(
                 anchor=anchor,
@@ -212,13 +210,12 @@ def promised(
     """
     from ragaudit.client import offline
     from ragaudit.client.checks import Facts
-    from ragaudit.client.offline import load_named, pins_of
     from ragaudit.client.session import system_clock
     from ragaudit.ledger.messages.promises import Promise
 
     with failing(as_json):
         name = offline.read_as(file, Promise.parse).promised.window
-        target = load_named(name, window, prover, pins_of(policy, verifier_key, allow_unpinned))
+        target = offline.Source(window, prover, policy, verifier_key, allow_unpinned).load(name)
         view = offline.account_view(offline.read_account(account), target)
         facts = Facts(view, embed=offline.embed_of(target))
         limit = offline.check_promised(file, request, target, facts, system_clock())
@@ -324,7 +321,6 @@ def settle(
     """
     from ragaudit.client import offline
     from ragaudit.client.blocking import call
-    from ragaudit.client.offline import pins_of
     from ragaudit.client.transport import Service
     from ragaudit.client.verifier import Arbiter, VerifierService
 
@@ -334,8 +330,8 @@ def settle(
         if arbiter is None:
             outcome = call(verifier, lambda told: VerifierService(told).settle(origin, value))
         else:
-            pins = pins_of(policy, verifier_key, allow_unpinned)
-            judged = offline.load(value, file, window, prover, pins)
+            source = offline.Source(window, prover, policy, verifier_key, allow_unpinned)
+            judged = source.of_receipt(value, file)
 
             async def settled(told: Service) -> Mapping[str, Any]:
                 async with Service(arbiter) as judge:
@@ -367,7 +363,6 @@ def complete(
     A generated answer has two, of its charge and of its answer.
     """
     from ragaudit.client import offline
-    from ragaudit.client.offline import pins_of
     from ragaudit.client.state import write_durably
     from ragaudit.ledger.messages.receipts import read_receipt
 
@@ -379,8 +374,8 @@ def complete(
             if not again and None not in public.proofs:
                 continue
             # For each file by itself: they may be of different windows.
-            pins = pins_of(policy, verifier_key, allow_unpinned)
-            target = offline.load(value, path, None, prover, pins)
+            source = offline.Source(None, prover, policy, verifier_key, allow_unpinned)
+            target = source.of_receipt(value, path)
             found = _with_proofs(public, target, prover, again)
             # Only after its check: a false proof must not replace a file without one.
             if found != public:
@@ -488,9 +483,8 @@ def _outcome(window: "Window", account: "AccountState", public: PublicKey) -> st
     return _KEPT if proven else _UNPROVEN
 
 
-for name, function, examples in log_commands.COMMANDS:
-    app.command(name, epilog=examples)(function)
-app.command("erased", epilog=owner_commands.ERASED_EXAMPLES)(owner_commands.say_erased)
+app.add_typer(log_commands.app)
+app.add_typer(owner_commands.receipts)
 
 
 def _report(

@@ -47,14 +47,15 @@ if TYPE_CHECKING:
     from ragaudit.ledger.messages.window_chain import Link, WindowChain
 
 __all__ = [
-    "COMMANDS",
     "PublishedLog",
+    "app",
     "of_record",
     "read_checkpoint",
     "read_finding",
     "read_trust",
 ]
 
+app = typer.Typer()
 _CHECKPOINT = "checkpoint"
 _GONE = 404
 _STAMPING_SECONDS = 30.0
@@ -164,6 +165,7 @@ Exit code: 0 it is proven that the provider signed a receipt for an entry that i
 1 it is not; 2 an input that is unusable."""
 
 
+@app.command("prove-missing", epilog=_PROVE_EXAMPLES)
 def prove_missing(
     file: Annotated[Path, typer.Argument(help="Receipt file, or its public part alone.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="File to write the proof to.")],
@@ -191,7 +193,6 @@ def prove_missing(
     nothing else to be checked: it shows the public part of the receipt only.
     """
     from ragaudit.client import offline
-    from ragaudit.client.offline import pins_of
     from ragaudit.client.state import write_durably
     from ragaudit.ledger.log.checkpoints import verify_checkpoint
     from ragaudit.ledger.messages.missing import MissingEntry, MissingRecord
@@ -199,8 +200,8 @@ def prove_missing(
 
     with failing(as_json):
         value = offline.read_file(file)
-        pins = pins_of(policy, verifier_key, allow_unpinned)
-        target = offline.load(value, file, window, prover, pins)
+        source = offline.Source(window, prover, policy, verifier_key, allow_unpinned)
+        target = source.of_receipt(value, file)
         if log is None and prover is None:
             raise InvalidArgumentError("where is the log?", expected="--log or --prover")
         published = PublishedLog.at(
@@ -223,6 +224,7 @@ def prove_missing(
     _say(proof, signed, as_json)
 
 
+@app.command("verify-missing", epilog=_VERIFY_EXAMPLES)
 def verify_missing(
     file: Annotated[Path, typer.Argument(help="Proof, as prove-missing wrote it.")],
     policy: Annotated[Path, typer.Option("--policy", help="The policy of the window.")],
@@ -292,6 +294,7 @@ so, or does not count one of them: that receipt and the proof contradict each ot
 is unusable."""
 
 
+@app.command("verify-count", epilog=_COUNT_EXAMPLES)
 def verify_count(
     file: Annotated[
         Path, typer.Argument(help="Saved reply of GET /v1/windows/{window}/account/count.")
@@ -379,6 +382,7 @@ input that is unusable; 3 the provider does not answer; 5 nothing is false, and 
 begins anew, so that nobody can tell what came before it."""
 
 
+@app.command("verify-windows", epilog=_WINDOWS_EXAMPLES)
 def verify_windows(
     file: Annotated[
         Path | None, typer.Argument(help="Saved reply of GET /v1/window-chain.")
@@ -461,6 +465,7 @@ Exit code: 0 the quorum is reached, or none is asked; 1 a signature or the proof
 5 the quorum is not reached."""
 
 
+@app.command("quorum", epilog=_QUORUM_EXAMPLES)
 def quorum(
     file: Annotated[Path, typer.Argument(help="Receipt file, public part, or checkpoint.")],
     trust: Annotated[Path, typer.Option("--trust", help="Your tlog-policy file.")],
@@ -587,6 +592,7 @@ Subject = Annotated[Path, typer.Argument(help="Receipt file, public part, or che
 Roots = Annotated[Path, typer.Option("--roots", help="PEM: the authorities that you trust.")]
 
 
+@app.command("stamp", epilog=_STAMP_EXAMPLES)
 def stamp(
     file: Subject,
     authority: Annotated[str, typer.Option("--authority", help="URL of the authority.")],
@@ -613,6 +619,7 @@ def stamp(
     _show(found, checkpoint, as_json)
 
 
+@app.command("stamped", epilog=_STAMPED_EXAMPLES)
 def stamped(
     file: Subject,
     token: Annotated[Path, typer.Option("--token", help="The stamp, as it was kept.")],
@@ -685,15 +692,3 @@ def _show(found: "Stamp", checkpoint: "Checkpoint", as_json: bool) -> None:
         f"{checkpoint.origin} had its {checkpoint.head.size} entries "
         f"by {rfc3339(1000 * found.not_after)}, says the authority"
     )
-
-
-COMMANDS = (
-    ("prove-missing", prove_missing, _PROVE_EXAMPLES),
-    ("verify-missing", verify_missing, _VERIFY_EXAMPLES),
-    ("verify-count", verify_count, _COUNT_EXAMPLES),
-    ("verify-windows", verify_windows, _WINDOWS_EXAMPLES),
-    ("quorum", quorum, _QUORUM_EXAMPLES),
-    ("stamp", stamp, _STAMP_EXAMPLES),
-    ("stamped", stamped, _STAMPED_EXAMPLES),
-)
-"""Name, function and examples of each."""

@@ -36,13 +36,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Facts",
+    "Source",
     "account_view",
     "check",
     "check_promised",
     "embed_of",
-    "load",
     "load_embedder",
-    "load_named",
     "pins_of",
     "public_half",
     "read_account",
@@ -77,41 +76,68 @@ def pins_of(policy: Path | None, verifier_key: PublicKey | None, allow_unpinned:
     return pins.demanded(expected, allow_unpinned=allow_unpinned)
 
 
-def load(
-    value: dict[str, Any], path: Path, window: Path | None, prover: str | None, pins: Pins
-) -> Window:
-    """Return the window that a receipt names, as `load_named`.
+class Source:
+    """Where windows come from, and what is known of them from elsewhere: options of a command.
 
-    Args:
-        value: the receipt file's JSON.
-        path: of the file, for errors.
-        window, prover, pins: as of `load_named`.
+    Attributes:
+        policy: file with the policy that the account agreed to, which is a pin.
+        pins: what is known.
     """
-    return load_named(public_half(value, path).window, window, prover, pins)
 
+    def __init__(
+        self,
+        window: Path | None,
+        prover: str | None,
+        policy: Path | None,
+        verifier_key: PublicKey | None,
+        allow_unpinned: bool,
+    ) -> None:
+        """Read nothing but the policy yet.
 
-def load_named(name: str, window: Path | None, prover: str | None, pins: Pins) -> Window:
-    """Return a window, from a file or from the provider.
+        Args:
+            window: file with the provider's reply.
+            prover: URL of the provider.
+            policy, verifier_key, allow_unpinned: as of `pins_of`.
 
-    Args:
-        name: of the window, for the provider.
-        window: file with the provider's reply.
-        prover: URL of the provider.
-        pins: what is known from elsewhere.
+        Raises:
+            MalformedError: nothing is pinned, or not a policy.
+        """
+        self._window, self._prover, self.policy = window, prover, policy
+        self.pins = pins_of(policy, verifier_key, allow_unpinned)
 
-    Raises:
-        InvalidArgumentError: both sources, or none.
-        RagauditError: as `authenticate`.
-    """
-    # Not both: which of two replies counts would be a guess.
-    if (window is None) == (prover is None):
-        raise InvalidArgumentError(
-            "one source of the window is needed", expected="--window or --prover"
-        )
-    if window is not None:
-        return read_window(window, pins)
-    shown = call(str(prover), lambda service: service.get(f"/v1/windows/{name}"))
-    return authenticate(ShownWindow.from_json(shown), pins)
+    @property
+    def none(self) -> bool:
+        """Whether no window can be had."""
+        return self._window is None and self._prover is None
+
+    def load(self, name: str) -> Window:
+        """Return a window, from the file or from the provider.
+
+        Args:
+            name: of the window, for the provider.
+
+        Raises:
+            InvalidArgumentError: both sources, or none.
+            RagauditError: as `authenticate`.
+        """
+        # Not both: which of two replies counts would be a guess.
+        if (self._window is None) == (self._prover is None):
+            raise InvalidArgumentError(
+                "one source of the window is needed", expected="--window or --prover"
+            )
+        if self._window is not None:
+            return read_window(self._window, self.pins)
+        shown = call(str(self._prover), lambda service: service.get(f"/v1/windows/{name}"))
+        return authenticate(ShownWindow.from_json(shown), self.pins)
+
+    def of_receipt(self, value: dict[str, Any], path: Path) -> Window:
+        """Return the window that a receipt names, as `load`.
+
+        Args:
+            value: the receipt file's JSON.
+            path: of the file, for errors.
+        """
+        return self.load(public_half(value, path).window)
 
 
 def read_file(path: Path) -> dict[str, Any]:

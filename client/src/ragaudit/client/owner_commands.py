@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ragaudit.ledger.messages.entries import TenantOpening
     from ragaudit.ledger.messages.signed_results import OwnerResult
 
-__all__ = ["ERASED_EXAMPLES", "app", "say_erased"]
+__all__ = ["app", "receipts"]
 
 T = TypeVar("T")
 _SECONDS: Final = 120.0
@@ -37,6 +37,8 @@ app = typer.Typer(
     help="What the owner of a tenant's documents sees of them in an index.\n\n"
     "Example: ragaudit owner key owner.key",
 )
+receipts = typer.Typer()
+"""Of `ragaudit receipt`: what an owner shows to others."""
 
 _ROW_EXAMPLES = """Example:
 
@@ -56,7 +58,7 @@ Exit code: 0 it is gone, or never was there; 1 it is still there, or the proof i
 input that is unusable; 3 the provider does not answer; 4 it declines, as while the window is
 open."""
 
-ERASED_EXAMPLES = """Examples:
+_ERASED_EXAMPLES = """Examples:
 
   ragaudit receipt erased erased.json --policy policy.json
 
@@ -173,6 +175,7 @@ def erased(
     _say(found, as_json)
 
 
+@receipts.command("erased", epilog=_ERASED_EXAMPLES)
 def say_erased(
     what: Annotated[str, typer.Argument(metavar="FILE|ID", help="Document proof, or an id.")],
     window: SavedWindow = None,
@@ -196,7 +199,7 @@ def say_erased(
     Of a file the policy alone is enough, offline; with the window the time is exact.
     """
     from ragaudit.client import owner_proofs
-    from ragaudit.client.offline import pins_of
+    from ragaudit.client.offline import Source
     from ragaudit.ledger.messages.documents import DocumentProof
 
     with failing(as_json):
@@ -204,8 +207,8 @@ def say_erased(
             proof = owner_proofs.read(Path(what))
             if not isinstance(proof, DocumentProof):
                 raise MalformedError("not a document proof", where=what, expected="one of `erased`")
-            pins = pins_of(policy, verifier_key, allow_unpinned)
-            terms, shown = owner_proofs.Source(window, prover, policy, pins).open(proof)
+            source = Source(window, prover, policy, verifier_key, allow_unpinned)
+            terms, shown = owner_proofs.opened(source, proof)
             _, place = owner_proofs.check(proof, terms, owner_proofs.Given())
             found = owner_proofs.described(proof, terms, place, shown)
         else:
@@ -291,8 +294,8 @@ def audit(
     window's embedder is installed. Passages, into which a service cuts long texts, are documents.
     """
     from ragaudit.client import offline
-    from ragaudit.client.session import system_clock
     from ragaudit.client.owner_audit import OwnerAudit, check_owner_key, read_documents
+    from ragaudit.client.session import system_clock
     from ragaudit.client.state import read_key
 
     with failing(as_json):
@@ -355,9 +358,9 @@ def _window(
     verifier_key: PublicKey | None,
     allow_unpinned: bool,
 ) -> "Window":
-    from ragaudit.client.offline import load_named, pins_of
+    from ragaudit.client.offline import Source
 
-    return load_named(name, None, prover, pins_of(policy, verifier_key, allow_unpinned))
+    return Source(None, prover, policy, verifier_key, allow_unpinned).load(name)
 
 
 def _asked(

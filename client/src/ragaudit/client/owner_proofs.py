@@ -17,7 +17,7 @@ from ragaudit.client.checks import CoreOperations, check_pin
 from ragaudit.client.errors import AnswerRejected
 from ragaudit.client.state import read_bytes
 from ragaudit.client.transport import Service
-from ragaudit.client.window import Pins, Window, parsed
+from ragaudit.client.window import Window, parsed
 from ragaudit.encoding.commands import of_file
 from ragaudit.encoding.errors import MalformedError, RagauditError
 from ragaudit.encoding.text import rfc3339
@@ -44,12 +44,12 @@ __all__ = [
     "OwnerProof",
     "OwnerService",
     "ShownCounts",
-    "Source",
     "check",
     "check_file",
     "described",
     "far_off",
     "is_proof",
+    "opened",
     "read",
     "too_short",
 ]
@@ -313,37 +313,6 @@ class Erased:
     sentence: str
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where the window of a proof comes from; the policy alone is enough.
-
-    Attributes:
-        window: file with the provider's reply.
-        prover: URL of the provider.
-        policy: file with the policy, which is a pin too.
-        pins: what is known from elsewhere.
-    """
-
-    window: Path | None
-    prover: str | None
-    policy: Path | None
-    pins: Pins
-
-    def open(self, proof: OwnerProof) -> tuple[Policy, Window | None]:
-        """Return the policy of a proof's window, and the window where it is at hand.
-
-        Args:
-            proof: names the window.
-
-        Raises:
-            RagauditError: as `load_named`; not a policy.
-        """
-        if self.policy is not None and self.window is None and self.prover is None:
-            return offline.read_policy(self.policy), None
-        window = offline.load_named(window_of(proof), self.window, self.prover, self.pins)
-        return window.view.policy, window
-
-
 def is_proof(value: Mapping[str, Any]) -> bool:
     """Return whether a file's JSON calls itself a row proof or a document proof."""
     return value.get("format") in _KINDS
@@ -369,10 +338,21 @@ def read(path: Path) -> OwnerProof:
         return _KINDS[value["format"]].from_json(value)
 
 
-def window_of(proof: OwnerProof) -> str:
-    """Return the name of the window that a proof names; nobody vouches for it."""
+def opened(source: offline.Source, proof: OwnerProof) -> tuple[Policy, Window | None]:
+    """Return the policy of a proof's window, and the window where it is at hand.
+
+    Args:
+        source: the policy alone is enough.
+        proof: names the window; nobody vouches for that.
+
+    Raises:
+        RagauditError: as `Source.load`; not a policy.
+    """
+    if source.policy is not None and source.none:
+        return offline.read_policy(source.policy), None
     origin = proof.index.origin if isinstance(proof, RowProof) else proof.origin
-    return origin.rpartition("/")[2]
+    window = source.load(origin.rpartition("/")[2])
+    return window.view.policy, window
 
 
 def check(proof: OwnerProof, policy: Policy, given: Given) -> tuple[list[StepResult], Place | None]:
@@ -400,7 +380,7 @@ def check(proof: OwnerProof, policy: Policy, given: Given) -> tuple[list[StepRes
 
 
 def check_file(
-    path: Path, source: Source, text: Path | None, attributes: Path | None
+    path: Path, source: offline.Source, text: Path | None, attributes: Path | None
 ) -> list[StepResult]:
     """Run every check of the proof in a file, and say what it proves in the last of them.
 
@@ -410,10 +390,10 @@ def check_file(
         text, attributes: files with the document's own, of a row proof.
 
     Raises:
-        RagauditError: as `read`, `check` and `Source.open`.
+        RagauditError: as `read`, `check` and `opened`.
     """
     proof = read(path)
-    policy, window = source.open(proof)
+    policy, window = opened(source, proof)
     steps = [StepResult(0, "window", "done") if window is None else check_pin(window)]
     embed = None if window is None else offline.embed_of(window)
     done, place = check(proof, policy, Given.read(text, attributes, embed))
