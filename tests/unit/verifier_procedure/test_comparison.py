@@ -23,7 +23,7 @@ from ragaudit.verifier.bundle import Part
 from ragaudit.verifier.engines import engine
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.procedure import Outcome, Status, run
-from ragaudit.verifier.recheck import Comparison, Found
+from ragaudit.verifier.recheck import Comparison, Recheck
 
 use_cached_table()
 
@@ -49,7 +49,7 @@ def signed() -> Predicate:
     return value
 
 
-def compare(predicate: Predicate, part: Part, **changes: Any) -> Found:
+def compare(predicate: Predicate, part: Part, **changes: Any) -> Recheck:
     evidence, whole, public = played()
     held = evidence if part == "all" else evidence.public()
     digests = evidence.digests()
@@ -117,7 +117,7 @@ WORDS = {"reason", "evidence"}
 ALONE = {("engine",), ("time",)}
 
 
-def judged(path: Path, predicate: Predicate) -> Found | None:
+def judged(path: Path, predicate: Predicate) -> Recheck | None:
     """The comparison of a predicate altered at a place, None where that is no verdict."""
     if path[0] == "claims" or path[:1] in ALONE or WORDS & set(path):
         return None

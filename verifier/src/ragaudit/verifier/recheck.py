@@ -22,7 +22,7 @@ from ragaudit.ledger.messages import items
 from ragaudit.ledger.messages.challenge import Challenge
 from ragaudit.ledger.messages.items import Clock
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.signed_results import References, match, references_of
+from ragaudit.ledger.messages.signed_results import match, references_of
 from ragaudit.ledger.messages.verdict import (
     CONDITIONAL,
     CONDITIONS,
@@ -89,26 +89,6 @@ def queries_of(table: Mapping[str, Any], name: str) -> int | None:
     return None
 
 
-def refuted(signed: str, recomputed: CheckResult) -> bool:
-    """Return whether part of the work was enough to show that a check fails which is said not to.
-
-    Args:
-        signed: status of the verdict.
-        recomputed: by the part that was repeated.
-    """
-    return recomputed.status is Status.FAIL and signed not in {Status.FAIL, Status.NOT_RUN}
-
-
-def texts_compared(recomputed: Status, signed: str) -> bool:
-    """Return whether the verifier concluded from texts what a run without the embedder left open.
-
-    Args:
-        recomputed: without the embedder.
-        signed: status of the verdict.
-    """
-    return signed in {Status.PASS, Status.FAIL} and recomputed is Status.NOT_ESTABLISHED
-
-
 BY_RECORD: Final = frozenset({"seed", "embedding", "selection"})
 """Checks that look at sampled records one by one."""
 
@@ -123,23 +103,87 @@ class _Rank(IntEnum):
     EPSILON = 4
     NUMBERS = 5
     TEXTS = 6
+    RESULTS = 7
+
+
+class RecheckDiffers(RejectedError):
+    """Running the procedure again does not give what was signed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a comparison found.
+class Recheck:
+    """What a second run gave, and how it compares.
 
     Attributes:
+        verdict: the signed one; its signature is valid.
+        outcome: the recomputed one.
+        part: the part of the evidence that was at hand.
+        proofs: sampled records whose responses were checked again, and all that were answered.
         differences: what contradicts the verdict, what matters most first; empty if it stands.
         not_repeated: what was signed and could not be computed again here, and why.
         notes: what is worth knowing and contradicts nothing.
         checks: checks that were repeated whole, and all checks that the verdict lists.
     """
 
+    verdict: Verdict
+    outcome: Outcome
+    part: Part
+    proofs: tuple[int, int]
     differences: tuple[str, ...]
     not_repeated: tuple[str, ...]
     notes: tuple[str, ...]
     checks: tuple[int, int]
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was repeated that a re-check can repeat."""
+        return not self.not_repeated
+
+    def raise_for_differences(self) -> None:
+        """Check that the verdict stands, as far as it was repeated.
+
+        Raises:
+            RecheckDiffers: it does not; names the difference that matters most.
+        """
+        if self.differences:
+            more = len(self.differences) - 1
+            raise RecheckDiffers(self.differences[0] + (f" (and {more} more)" if more else ""))
+
+    def lines(self) -> list[str]:
+        """Return a summary for people: conclusion, what contradicts it, what was done, what not."""
+        lines = [f"DIFFERS: {difference}" for difference in self.differences]
+        lines.append(
+            f"verdict {self.verdict.result} of window {self.verdict.predicate.window}, "
+            f"re-checked from the {self.part} part with the {self.outcome.engine} engine"
+        )
+        claims = self.verdict.predicate.claims
+        integrity, privacy = claims.statements
+        lines += [
+            f"integrity {claims.integrity}: {integrity}",
+            f"privacy {claims.privacy}: {privacy}",
+        ]
+        lines += [
+            f"{check.number:2d} {check.id}: {check.status}"
+            + (
+                f": {check.reason}"
+                if check.status not in {"PASS", "NOT RUN", "NOT APPLICABLE"}
+                else ""
+            )
+            for check in self.outcome.checks
+        ]
+        lines += [f"not repeated: {text}" for text in self.not_repeated]
+        lines += [f"note: {note}" for note in self.notes]
+        return [self._conclusion(), *lines]
+
+    def _conclusion(self) -> str:
+        repeated = "{} of {} checks and {} of {} proofs repeated".format(*self.checks, *self.proofs)
+        if self.differences:
+            return f"THE VERDICT DOES NOT STAND: {self.differences[0]} ({repeated})"
+        if self.complete:
+            claims = self.verdict.predicate.claims
+            said = f"integrity {claims.integrity}, privacy {claims.privacy}"
+            return f"the verdict stands: {self.verdict.result}, {said} ({repeated})"
+        return f"nothing differs, but not everything was repeated: {repeated}"
 
 
 @dataclass(slots=True)
@@ -151,6 +195,8 @@ class Comparison:
         policy: of the bundle, None where it cannot be read.
         clock: of the bundle, None where it cannot be read.
         embedder, generator: whether the committed ones were at hand.
+        policy_item: bytes of the policy.
+        results: test results that are at hand, by the names of the references.
     """
 
     verdict: Verdict
@@ -161,11 +207,13 @@ class Comparison:
     clock: Clock | None
     embedder: bool
     generator: bool
+    policy_item: bytes = b""
+    results: Mapping[str, bytes] = field(default_factory=dict)
     _differences: list[tuple[_Rank, str]] = field(default_factory=list)
     _not_repeated: list[str] = field(default_factory=list)
     _notes: list[str] = field(default_factory=list)
 
-    def run(self, digests: Mapping[str, str]) -> Found:
+    def run(self, digests: Mapping[str, str]) -> Recheck:
         """Compare everything; ``digests`` are those of the items at hand, hexadecimal."""
         self._compare_items(digests)
         repeated = self._compare_checks()
@@ -183,8 +231,13 @@ class Comparison:
         self._compare_value(_Rank.EPSILON, "generation", self._signed.generation, costs)
         self._compare_texts()
         self._compare_time()
+        self._compare_results()
         ranked = sorted(self._differences, key=lambda difference: difference[0])
-        return Found(
+        return Recheck(
+            self.verdict,
+            self.outcome,
+            self.part,
+            self.proofs,
             tuple(text for _, text in ranked),
             tuple(dict.fromkeys(self._not_repeated)),
             tuple(dict.fromkeys(self._notes)),
@@ -244,7 +297,8 @@ class Comparison:
             else:
                 repeated += 1
             # An excuse covers what was not looked at, never a fault that was found.
-            if status != result.status and (not excuse or refuted(status, result)):
+            refuted = result.status is Status.FAIL and status != Status.NOT_RUN
+            if status != result.status and (not excuse or refuted):
                 text = f"{name}: signed {status}, recomputed {result.status}: {result.reason}"
                 self._differ(_Rank.CHECK, text)
             elif not excuse:
@@ -273,7 +327,10 @@ class Comparison:
             return "the verifier found the log at fault, perhaps in its confidential part"
         if result.id in BY_RECORD and self.proofs[0] < self.proofs[1]:
             return "{} of {} sampled records".format(*self.proofs)
-        compared = texts_compared(result.status, signed)
+        # The verifier may have concluded from texts what a run without the model leaves open.
+        compared = signed in {Status.PASS, Status.FAIL} and (
+            result.status is Status.NOT_ESTABLISHED
+        )
         if result.id in ("embedding", "rows") and not self.embedder and compared:
             return "the committed embedder is not at hand to compare texts and vectors"
         if result.id in CONDITIONS and not self._all_at_hand and compared:
@@ -438,6 +495,29 @@ class Comparison:
             signed, latest = rfc3339(self._signed.time), rfc3339(max(times))
             self._differ(_Rank.IDENTITY, f"time: signed at {signed}, before {latest}")
 
+    def _compare_results(self) -> None:
+        """The references of the verdict, with those results that are at hand.
+
+        Results are no part of the audit: one whose file is not at hand leaves nothing of it open.
+        """
+        references = self._signed.test_results
+        if references != self.outcome.test_results:
+            text = "test_results: the verdict refers to others than the evidence lists"
+            self._differ(_Rank.RESULTS, text)
+            return
+        for reference in references_of(references):
+            name, file = f"test result {reference.name}", self.results.get(reference.name)
+            if file is None:
+                digest = reference.digest.hex()
+                self._notes.append(f"{name}: not looked at, no file has the digest {digest}")
+                continue
+            try:
+                reference.check(file, self.policy_item)
+            except RagauditError as error:
+                self._differ(_Rank.RESULTS, f"{name}: {error}")
+            else:
+                self._notes.append(f"{name}: the file is the one that the verdict refers to")
+
     def _compare_known(
         self, rank: _Rank, name: str, signed: Mapping[str, Any], value: Mapping[str, Any]
     ) -> None:
@@ -462,111 +542,6 @@ class Comparison:
         recomputed = canonical_json.loads(canonical_json.dumps(value))
         for place, one, other in differing(where, signed, recomputed):
             self._differ(rank, f"{place}: signed {shown(one)}, recomputed {shown(other)}")
-
-
-def compare_results(
-    signed: References | None,
-    listed: References | None,
-    files: Mapping[str, bytes],
-    policy: bytes,
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return (differences, notes) about the references of a verdict.
-
-    Results are no part of the audit: one whose file is not at hand leaves nothing of it open.
-
-    Args:
-        signed: of the verdict.
-        listed: of the evidence.
-        files: results that are at hand, by the names of the references.
-        policy: the item `public/policy.json`.
-    """
-    if signed != listed:
-        return ("test_results: the verdict refers to others than the evidence lists",), ()
-    differences, notes = [], []
-    for reference in references_of(signed):
-        name = f"test result {reference.name}"
-        if reference.name not in files:
-            notes.append(f"{name}: not looked at, no file has the digest {reference.digest.hex()}")
-            continue
-        try:
-            reference.check(files[reference.name], policy)
-        except RagauditError as error:
-            differences.append(f"{name}: {error}")
-        else:
-            notes.append(f"{name}: the file is the one that the verdict refers to")
-    return tuple(differences), tuple(notes)
-
-
-class RecheckDiffers(RejectedError):
-    """Running the procedure again does not give what was signed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recheck(Found):
-    """What a second run gave, beside what the comparison found.
-
-    Attributes:
-        verdict: the signed one; its signature is valid.
-        outcome: the recomputed one.
-        part: the part of the evidence that was at hand.
-        proofs: sampled records whose responses were checked again, and all that were answered.
-    """
-
-    verdict: Verdict
-    outcome: Outcome
-    part: Part
-    proofs: tuple[int, int]
-
-    @property
-    def complete(self) -> bool:
-        """Whether everything was repeated that a re-check can repeat."""
-        return not self.not_repeated
-
-    def raise_for_differences(self) -> None:
-        """Check that the verdict stands, as far as it was repeated.
-
-        Raises:
-            RecheckDiffers: it does not; names the difference that matters most.
-        """
-        if self.differences:
-            more = len(self.differences) - 1
-            raise RecheckDiffers(self.differences[0] + (f" (and {more} more)" if more else ""))
-
-    def lines(self) -> list[str]:
-        """Return a summary for people: conclusion, what contradicts it, what was done, what not."""
-        lines = [f"DIFFERS: {difference}" for difference in self.differences]
-        lines.append(
-            f"verdict {self.verdict.result} of window {self.verdict.predicate.window}, "
-            f"re-checked from the {self.part} part with the {self.outcome.engine} engine"
-        )
-        claims = self.verdict.predicate.claims
-        integrity, privacy = claims.statements
-        lines += [
-            f"integrity {claims.integrity}: {integrity}",
-            f"privacy {claims.privacy}: {privacy}",
-        ]
-        lines += [
-            f"{check.number:2d} {check.id}: {check.status}"
-            + (
-                f": {check.reason}"
-                if check.status not in {"PASS", "NOT RUN", "NOT APPLICABLE"}
-                else ""
-            )
-            for check in self.outcome.checks
-        ]
-        lines += [f"not repeated: {text}" for text in self.not_repeated]
-        lines += [f"note: {note}" for note in self.notes]
-        return [self._conclusion(), *lines]
-
-    def _conclusion(self) -> str:
-        repeated = "{} of {} checks and {} of {} proofs repeated".format(*self.checks, *self.proofs)
-        if self.differences:
-            return f"THE VERDICT DOES NOT STAND: {self.differences[0]} ({repeated})"
-        if self.complete:
-            claims = self.verdict.predicate.claims
-            said = f"integrity {claims.integrity}, privacy {claims.privacy}"
-            return f"the verdict stands: {self.verdict.result}, {said} ({repeated})"
-        return f"nothing differs, but not everything was repeated: {repeated}"
 
 
 def recheck(
@@ -609,7 +584,7 @@ def recheck(
             outcome, proofs = _run(
                 *(bundle, verdict, engine, records, pins, embedder, generator, progress)
             )
-        compared = Comparison(
+        found = Comparison(
             verdict=verdict,
             outcome=outcome,
             part=bundle.part,
@@ -618,26 +593,14 @@ def recheck(
             clock=_clock(bundle),
             embedder=embedder is not None,
             generator=generator is not None,
+            policy_item=bundle.evidence.get(items.POLICY, b""),
+            results=given,
         ).run(bundle.digests)
-        policy_item = bundle.evidence.get(items.POLICY, b"")
-        differences, said = compare_results(
-            verdict.predicate.test_results, outcome.test_results, given, policy_item
-        )
-    notes = (*compared.notes, *said)
+    if verdict_key is not None:
+        return found
     # A forged bundle carries its forger's key: the reader must compare it.
-    if verdict_key is None:
-        text = "the verdict key was taken from the policy in the bundle; compare it: "
-        notes = (text + verdict.key.raw.hex(), *notes)
-    return Recheck(
-        verdict=verdict,
-        outcome=outcome,
-        part=bundle.part,
-        proofs=proofs,
-        checks=compared.checks,
-        differences=(*compared.differences, *differences),
-        not_repeated=compared.not_repeated,
-        notes=notes,
-    )
+    text = "the verdict key was taken from the policy in the bundle; compare it: "
+    return replace(found, notes=(text + verdict.key.raw.hex(), *found.notes))
 
 
 def _policy(bundle: Bundle) -> Policy | None:

@@ -28,8 +28,9 @@ from ragaudit.verifier.procedure.record_checks import DueActivation, TimeBounds,
 from ragaudit.verifier.procedure.sample_checks import (
     check_key,
     check_openings,
-    compare_question,
+    check_question,
     filter_of,
+    question_embedder,
 )
 from ragaudit.verifier.terms import channel_costs
 
@@ -297,7 +298,7 @@ def _check_opened(
     charge, policy = logged.body, context.policy
     check_openings(context, charge, response)
     with found.attempt(logged.name):
-        compare_question(context, found, charge, response)
+        check_question(context, question_embedder(context, found), charge, response)
     # Places that the tree does not have are those of check 8.
     if charge.counter >= policy.queries_per_account or charge.slot >= policy.slots:
         raise MissingInput("counters", f"{logged.name}: there is no key for it")

@@ -23,7 +23,7 @@ from ragaudit.ledger.messages.entries import Epoch, Record, Version
 from ragaudit.verifier.procedure.context import AccountEntry, Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import MAX_EVIDENCE, Findings
-from ragaudit.verifier.procedure.logged import NOT_COUNTED, RecordSummary, RegistrationSummary
+from ragaudit.verifier.procedure.logged import NOT_COUNTED, RecordSummary
 
 
 def check_epochs(context: Context, found: Findings) -> None:
@@ -318,7 +318,7 @@ def _check_versions(context: Context, found: Findings) -> None:
 def _check_other_times(context: Context, bounds: "TimeBounds", found: Findings) -> None:
     for logged in context.registrations.summaries():
         with found.attempt(logged.name):
-            bounds.check_registration(logged)
+            bounds.check_change(logged.time, logged.entry)
     with found.attempt():
         for index, version in context.version_entries:
             with found.attempt(f"version entry {index}"):
@@ -463,16 +463,8 @@ class TimeBounds:
         else:
             self._check_around(record.time, record.entry, self._life if anchored else 0)
 
-    def check_registration(self, logged: RegistrationSummary) -> None:
-        """Check that V's clock confirms the registration's time.
-
-        Raises:
-            RejectedError: it does not.
-        """
-        self._check_around(logged.time, logged.entry, 0)
-
     def check_change(self, time: int, index: int) -> None:
-        """Check that V's clock confirms the time of a version or epoch entry.
+        """Check that V's clock confirms the time of an entry that is logged when it is made.
 
         Args:
             time, index: of the entry.

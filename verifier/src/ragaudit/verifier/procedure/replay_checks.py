@@ -3,9 +3,10 @@
 Answers of DP-KSA among them (docs/spec/11-generation.md §11.5).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +33,18 @@ from ragaudit.verifier.procedure.generation_checks import demand_charged, due_th
 from ragaudit.verifier.procedure.logged import Logged
 from ragaudit.verifier.procedure.sample_checks import drawn_key
 
+T = TypeVar("T")
+
 OTHER_KEYWORDS = "votes and coins give other keywords than were released"
 OTHER_VOTES = "votes are not those of the committed model"
+
+
+def _asked(count: int, ask: Callable[[], Sequence[T | None]]) -> Sequence[T | None]:
+    """What the verifier's own model answers, of which so many are due; None where it does not."""
+    try:
+        return ask()
+    except UnavailableError:
+        return [None] * count
 
 
 class StatedResponses:
@@ -73,7 +84,8 @@ class StatedResponses:
         if len(self._votes) != len(documents):
             raise RejectedError(f"{len(self._votes)} votes", expected=str(len(documents)))
         if self._own is not None:
-            found = self._ask(self._own, question, documents)
+            own = self._own
+            found = _asked(len(documents), lambda: own.whole(question, documents))
             # What our own model did not say is nothing that the provider did.
             self.unasked = None in found
             self.differing = sum(
@@ -103,13 +115,6 @@ class StatedResponses:
         except UnavailableError:
             self.unasked = True
             return None
-
-    @staticmethod
-    def _ask(own: AnswerGenerator, question: str, documents: Sequence[str]) -> Sequence[str | None]:
-        try:
-            return own.whole(question, documents)
-        except UnavailableError:
-            return [None] * len(documents)
 
 
 def check_keywords(
@@ -263,7 +268,8 @@ class _Votes:
         if len(votes) != len(documents):
             raise RejectedError(f"{len(shown.voters)} votes", expected=str(len(documents) - 1))
         if self._own is not None and not self.unasked:
-            found = self._ask(self._own, question, documents, answer)
+            own = self._own
+            found = _asked(len(documents), lambda: own.next_tokens(question, documents, answer))
             # What our own model did not say is nothing that the provider did.
             self.unasked = None in found
             # It takes the free branch wherever it names what the voters do: no machine's rounding.
@@ -274,18 +280,6 @@ class _Votes:
                 for mine, theirs in zip(found, votes, strict=True)
             )
         return votes
-
-    @staticmethod
-    def _ask(
-        own: TokenGenerator,
-        question: str,
-        documents: Sequence[tuple[str, ...]],
-        answer: Sequence[int],
-    ) -> Sequence[int | None]:
-        try:
-            return own.next_tokens(question, documents, answer)
-        except UnavailableError:
-            return [None] * len(documents)
 
 
 class _Replayed:

@@ -257,14 +257,14 @@ _BATCH_VALUES: Final = 2**26
 
 def check_embedding(context: Context, found: Findings) -> None:
     """18: the query vector is the committed one and short; of the text, where it is due."""
-    embedder = _embedder(context, found)
+    embedder = question_embedder(context, found)
     plain = anchored = 0
     for logged, response in responses(context, found):
         with found.attempt(logged.name):
             check_openings(context, logged.body, response)
         compared = True
         with found.attempt(logged.name):
-            compared = _check_question(context, embedder, logged.body, response)
+            compared = check_question(context, embedder, logged.body, response)
         if not compared:
             is_anchored = logged.body.pseudonym in context.anchored
             anchored += is_anchored
@@ -295,8 +295,8 @@ def _state_unembedded(context: Context, found: Findings, anchored: int, plain: i
         )
 
 
-def _embedder(context: Context, found: Findings) -> CommittedEmbedder | None:
-    """The embedder at hand, if it is the committed one and questions are there to embed."""
+def question_embedder(context: Context, found: Findings) -> CommittedEmbedder | None:
+    """Return the embedder at hand, if it is the committed one and questions are there to embed."""
     closed = context.policy.query_text_disclosure != "sampled"
     return None if closed else embedder_at_hand(context, found)
 
@@ -356,22 +356,20 @@ def filter_of(response: Response, policy: Policy) -> Filter:
         raise RejectedError(f"a filter, which the policy does not have: {what}") from error
 
 
-def compare_question(context: Context, found: Findings, charge: Charge, response: Response) -> None:
-    """Check what was asked in a charge entry; of a text, where the embedder is at hand.
-
-    Raises:
-        RejectedError: the vector is not that of what was asked.
-    """
-    _check_question(context, _embedder(context, found), charge, response)
-
-
-def _check_question(
+def check_question(
     context: Context,
     embedder: CommittedEmbedder | None,
     record: Record | Charge,
     response: Response,
 ) -> bool:
-    """Check what was asked; return whether the query vector was compared with it."""
+    """Check what was asked; return whether the query vector was compared with it.
+
+    Args:
+        embedder: of `question_embedder`.
+
+    Raises:
+        RejectedError: the vector is not that of what was asked.
+    """
     _check_disclosed(context, record, response)
     if response.query is None:
         return False

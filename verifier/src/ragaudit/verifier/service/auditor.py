@@ -10,7 +10,8 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipt_check import WindowView
 from ragaudit.ledger.messages.verdict import REFUSED, Claims, Verdict
 from ragaudit.serving.jobs.runner import Runner
-from ragaudit.verifier.engines import Engine, engine, fastest_engine
+from ragaudit.verifier.engines import Engine, fastest_engine
+from ragaudit.verifier.engines import engine as engine_of
 from ragaudit.verifier.evidence import Evidence
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.models import GeneratorService, committed_embedder, committed_generator
@@ -56,7 +57,7 @@ class Auditor:
             verifier=keys.statement.public,
             verdict=keys.verdict.public,
         )
-        self._engine: Engine = fastest_engine() if chosen == "auto" else engine(chosen)
+        self._engine: Engine = fastest_engine() if chosen == "auto" else engine_of(chosen)
 
     def check_opening(self, evidence: Evidence, now: int) -> bytes | None:
         """Run checks 1 to 4 (docs/spec/09-audit.md).
@@ -113,10 +114,13 @@ class Auditor:
         digests = evidence.digests()
         # Of the sealed evidence: an audit that was cut off finds what it did.
         jobs = hashlib.sha256(dumps(digests)).hexdigest()
+        engine = self._engine
+        if self._runner is not None:
+            engine = JobEngine(engine, self._runner, jobs)
         with committed_generator(evidence, self._generators) as generator:
             outcome = run(
                 evidence,
-                engine=self._engine_for(jobs),
+                engine=engine,
                 pins=self._pins,
                 embedder=committed_embedder(evidence, self._embedders),
                 generator=generator,
@@ -129,9 +133,6 @@ class Auditor:
         if self._runner is not None:
             self._runner.withdraw(jobs)
         return signed
-
-    def _engine_for(self, jobs: str) -> Engine:
-        return self._engine if self._runner is None else JobEngine(self._engine, self._runner, jobs)
 
     def result(self, verdict: bytes) -> str:
         """Return PASS, FAIL, EXCEEDED, CONDITIONAL or REFUSED of a verdict signed here.

@@ -24,7 +24,7 @@ from ragaudit.encoding.errors import Conflict, InternalError, NotFound, Rejected
 from ragaudit.encoding.tagged import enc
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.messages.beacon import BeaconRound
-from ragaudit.ledger.messages.chains import activation_anchor, activation_preimage
+from ragaudit.ledger.messages.chains import activation_preimage
 from ragaudit.ledger.messages.challenge import (
     Activation,
     Challenge,
@@ -78,15 +78,6 @@ def chain_seed(keys: VerifierKeys, window: Window) -> bytes:
     """
     message = enc(_SEED_TAG, window.name, window.policy_digest, window.chain_salt)
     return hmac.digest(keys.activation, message, hashlib.sha256)
-
-
-def chain_anchor(keys: VerifierKeys, window: Window, count: int) -> bytes:
-    """Return h^A(s_V), what the countersignature commits to (docs/spec/05-records.md §5.6).
-
-    Args:
-        count: A, the number of the policy's activation instants.
-    """
-    return activation_anchor(window.name, chain_seed(keys, window), count)
 
 
 def due_round(policy: Policy, rounds: RoundFinder, a: int, now: int) -> BeaconRound | None:

@@ -98,12 +98,6 @@ def attached_results(connection: Connection, origin: Origin) -> tuple[ResultRefe
     return tuple(ResultReference.parse(each) for each in held if each is not None)
 
 
-def sealed_results(connection: Connection, origin: Origin) -> bytes | None:
-    """Return the item `public/test-results.json` of a window; None if nothing was attached."""
-    found = attached_results(connection, origin)
-    return References(found).encode() if found else None
-
-
 _ACCESSES = "accesses/"
 
 
@@ -233,9 +227,8 @@ def seal(
         derived[names.TIME_STAMPS] = cosigner.time_stamps(connection, origin).encode()
         derived[names.STAMP_ROOTS] = stamp_roots
     derived |= windows.overlaps(connection, window)
-    referred = sealed_results(connection, origin)
-    if referred is not None:
-        derived[names.TEST_RESULTS] = referred
+    if referred := attached_results(connection, origin):
+        derived[names.TEST_RESULTS] = References(referred).encode()
     for item, kinds in _LISTS.items():
         found = (submissions.documents(connection, origin, kind) for kind in kinds)
         _put_list(transaction, origin, item, chain.from_iterable(found))

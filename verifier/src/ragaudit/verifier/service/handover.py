@@ -71,61 +71,15 @@ def check_part(file: BinaryIO, number: int, most: int) -> None:
         raise MalformedError("no frames", where=f"part {number}", expected="at least one")
 
 
-def put_part(transaction: Transaction, origin: Origin, number: int, body: Body, limit: int) -> None:
-    """Keep a part.
-
-    Args:
-        number: of the part.
-        body: of `check_part`.
-        limit: bytes that all parts together may have.
-
-    Raises:
-        Conflict: another one of this number is there, or the one before is not.
-        CapReached: too many bytes.
-    """
-    there = held_parts(transaction.connection, origin)
-    if number > len(there):
-        raise Conflict(
-            "a part before it is missing", where=f"part {number}", expected=f"{len(there)}"
-        )
-    if number < len(there):
-        if there[number].digest != body.digest:
-            raise Conflict("another part was given", where=f"part {number}")
-        return
-    if sum(item.size for item in there) + body.size > limit:
-        raise CapReached("too many bytes", where=f"part {number}", expected=f"at most {limit}")
-    windows.put_item(transaction, origin, _part_name(number), body.file)
-
-
 def held_parts(connection: Connection, origin: Origin) -> list[Item]:
     """Return the parts that there are, in order: 0, 1, 2, .. without a gap."""
     return windows.list_items(connection, origin, _PREFIX)
-
-
-def joined_parts(connection: Connection, origin: Origin, parts: list[Item], file: BinaryIO) -> Body:
-    """Return the parts as one body.
-
-    Args:
-        parts: of `held_parts`.
-        file: that it is written to.
-    """
-    digest, size = hashlib.sha256(), 0
-    for item in parts:
-        for data in windows.stream_item(connection, origin, item.name):
-            file.write(data)
-            digest.update(data)
-            size += len(data)
-    return Body(file, size, digest.digest())
 
 
 def forget_parts(transaction: Transaction, origin: Origin) -> None:
     """Remove all parts."""
     for item in held_parts(transaction.connection, origin):
         windows.remove_item(transaction, origin, item.name)
-
-
-def _part_name(number: int) -> str:
-    return f"{_PREFIX}{number:09}"  # their order is that of the numbers
 
 
 _PAGE_ENTRIES = 1000  # read from the database at a time
@@ -356,7 +310,21 @@ class Handover:
             if window.records is not None:
                 raise Conflict("the log was handed over", where=origin)
             check_in_time(transaction, window)
-            put_part(transaction, origin, number, body, limit)
+            there = held_parts(transaction.connection, origin)
+            if number > len(there):
+                raise Conflict(
+                    "a part before it is missing", where=f"part {number}", expected=f"{len(there)}"
+                )
+            if number < len(there):
+                if there[number].digest != body.digest:
+                    raise Conflict("another part was given", where=f"part {number}")
+                return
+            if sum(item.size for item in there) + body.size > limit:
+                raise CapReached(
+                    "too many bytes", where=f"part {number}", expected=f"at most {limit}"
+                )
+            # The order of the names is that of the numbers.
+            windows.put_item(transaction, origin, f"{_PREFIX}{number:09}", body.file)
 
     def held_parts(self, origin: Origin) -> HeldParts:
         """Return how much of a handover there is."""
@@ -384,9 +352,15 @@ class Handover:
             return
         if len(held) != request.parts:
             raise Conflict(f"{len(held)} parts", where=origin, expected=f"{request.parts} parts")
-        with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
+        with _temporary() as file:
+            digest, size = hashlib.sha256(), 0
             with self._database.read() as connection:
-                body = joined_parts(connection, origin, held, cast(BinaryIO, file))
+                for part in held:
+                    for data in windows.stream_item(connection, origin, part.name):
+                        file.write(data)
+                        digest.update(data)
+                        size += len(data)
+            body = Body(file, size, digest.digest())
             try:
                 if body.digest != request.digest:
                     raise RejectedError("the parts have another digest", where="digest")

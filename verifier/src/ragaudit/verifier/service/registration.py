@@ -20,6 +20,7 @@ from ragaudit.encoding.errors import (
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.messages.beacon import BeaconChain
 from ragaudit.ledger.messages.bodies import OpeningBody, WindowBody
+from ragaudit.ledger.messages.chains import activation_anchor
 from ragaudit.ledger.messages.challenge import Countersignature, opening_digest
 from ragaudit.ledger.messages.handover import check_index_lengths
 from ragaudit.ledger.messages.items import (
@@ -262,8 +263,8 @@ class Registrar:
                     policy_digest=window.policy_digest,
                     opening_digest=opening_digest(request.salt, request.opening),
                     terms_digest=self._terms.digest,
-                    activation_anchor=challenge.chain_anchor(
-                        self._keys, window, policy.activations
+                    activation_anchor=activation_anchor(
+                        window.name, challenge.chain_seed(self._keys, window), policy.activations
                     ),
                     time=transaction.now,
                 )
