@@ -1,7 +1,6 @@
 """`ragaudit plan`: privacy cost and search quality of a window."""
 
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,14 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from ragaudit.cli.commands import Command, Group
-from ragaudit.encoding.commands import exit_code
+from ragaudit.encoding.commands import report_error
 from ragaudit.encoding.errors import (
     InvalidArgumentError,
     MalformedError,
     RagauditError,
     UnsupportedError,
 )
-from ragaudit.encoding.problems import problem_name
 from ragaudit.encoding.text import MAX_PLACES
 
 if TYPE_CHECKING:
@@ -89,13 +87,8 @@ def failing(as_json: bool) -> Iterator[None]:
                 expected="ragaudit-cli with its extras `plan` and `plots`",
             ) from error
     except RagauditError as error:
-        reworded = _with_option_names(error)
-        if as_json:
-            document = {"problem": problem_name(type(error)), "detail": str(reworded)}
-            sys.stdout.write(json.dumps(document) + "\n")
-        else:
-            typer.echo(f"error: {reworded}", err=True)
-        raise typer.Exit(exit_code(error)) from None
+        code = report_error(_with_option_names(error), as_json=as_json)
+        raise typer.Exit(code) from None
 
 
 class PlanGroup(Group):
