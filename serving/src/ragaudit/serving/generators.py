@@ -279,6 +279,9 @@ class NextTokens:
 
     Only a service that decodes greedily for temperature 0 can be used; `check` finds out one that
     does not, as far as asking twice can.
+
+    Attributes:
+        vocabulary: of the tokens.
     """
 
     def __init__(self, asking: Asking, vocabulary: Vocabulary, prompt: Prompt) -> None:
@@ -290,7 +293,7 @@ class NextTokens:
             prompt: of a voter.
         """
         self._asking = asking
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self._prompt = prompt
 
     def next_tokens(
@@ -304,7 +307,7 @@ class NextTokens:
         Raises:
             GeneratorUnavailable: one that reads nothing gave none; of a kind that says why.
         """
-        so_far = self._vocabulary.text(answer)
+        so_far = self.vocabulary.text(answer)
         prompts = [self._prompt.of(texts, question) + so_far for texts in documents]
         public = [place for place, texts in enumerate(documents) if not texts]
         private = [place for place, texts in enumerate(documents) if texts]
@@ -370,12 +373,12 @@ class NextTokens:
     def _token(self, choice: dict[str, Any]) -> int:
         text, likeliest = _likeliest(choice)
         if text is None and choice.get("finish_reason") == "stop" and choice.get("text") == "":
-            return self._vocabulary.end  # services that do not write the end token
+            return self.vocabulary.end  # services that do not write the end token
         if text is None:
             self._asking.refuse(OddGenerator, "did not answer one token with its logprobs")
         if text not in likeliest:
             self._asking.refuse(OddGenerator, "chose a token that is not its likeliest")
-        token = self._vocabulary.id_of(text)
+        token = self.vocabulary.id_of(text)
         if token is None:
             self._asking.refuse(
                 TokenOutsideVocabulary, "answered a token that the vocabulary does not have"

@@ -6,7 +6,7 @@ Embedders are an optional part of the verifier: they are imported only when a wi
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from decimal import Decimal
 from functools import lru_cache
 from importlib import import_module
@@ -26,7 +26,7 @@ from ragaudit.encoding.errors import (
 from ragaudit.encoding.parameters import B
 from ragaudit.ledger.messages.generation_terms import GenerationTerms, KeywordVoting
 from ragaudit.ledger.messages.items import EMBEDDER, POLICY
-from ragaudit.ledger.messages.manifests import EmbedderManifest, GeneratorManifest, Vocabulary
+from ragaudit.ledger.messages.manifests import EmbedderManifest, Vocabulary
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.serving.generators import (
     Asking,
@@ -276,20 +276,6 @@ class GeneratorService:
         return Vocabulary(self._tokens, end)
 
 
-class _Asked:
-    """A model behind a service, with the prompt of a manifest."""
-
-    def __init__(self, asking: Asking, vocabulary: Vocabulary, manifest: GeneratorManifest) -> None:
-        self.vocabulary = vocabulary
-        self._voters = NextTokens(asking, vocabulary, manifest.prompt)
-
-    def next_tokens(
-        self, question: str, documents: Sequence[tuple[str, ...]], answer: Sequence[int]
-    ) -> Sequence[int | None]:
-        """Return the next token of each voter, as `OwnGenerator` says."""
-        return self._voters.next_tokens(question, documents, answer)
-
-
 def service_of(settings: Path | None) -> GeneratorService | None:
     """Return the service of a verifier's settings, if they name one.
 
@@ -318,25 +304,20 @@ def committed_generator(
         yield None
         return
     manifest, answerer = terms.generator, terms.answerer
-    if isinstance(answerer, KeywordVoting):
-        assert manifest.keywords is not None  # a policy names both or neither
-        asking = service.asking(manifest.model)
+    vocabulary = None
+    if not isinstance(answerer, KeywordVoting):
         try:
+            vocabulary = service.vocabulary(terms.vocabulary.end)
+        except InvalidArgumentError as error:
+            _log.warning("the committed language model has another vocabulary: %s", error)
+            yield None
+            return
+    with closing(service.asking(manifest.model)) as asking:
+        if vocabulary is not None:
+            yield NextTokens(asking, vocabulary, manifest.prompt)
+        else:
+            assert manifest.keywords is not None  # a policy names both or neither
             yield WholeAnswers(asking, manifest.prompt, manifest.keywords, tokens=answerer.tokens)
-        finally:
-            asking.close()
-        return
-    try:
-        vocabulary = service.vocabulary(terms.vocabulary.end)
-    except InvalidArgumentError as error:
-        _log.warning("the committed language model has another vocabulary: %s", error)
-        yield None
-        return
-    asking = service.asking(manifest.model)
-    try:
-        yield _Asked(asking, vocabulary, manifest)
-    finally:
-        asking.close()
 
 
 def _generation(evidence: Evidence) -> GenerationTerms | None:
