@@ -21,6 +21,7 @@ from ragaudit.ledger.log.notes import ED25519, SigningKey
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.verifier.cosigner import settings as cosigner_settings
 from ragaudit.verifier.cosigner.store import Store
+from ragaudit.verifier.settings import make_data_folder
 
 COMMAND = "from ragaudit.verifier.command.cosigner import app; app()"
 NAME = "cosigner.example/one"
@@ -77,7 +78,7 @@ def make_settings(folder: Path, **members: Any) -> Path:
 
 def take_up(settings: cosigner_settings.Settings, *logs: SigningKey) -> None:
     """Add logs, as `ragaudit cosigner log add` does."""
-    cosigner_settings.make_data_folder(settings)
+    make_data_folder(settings)
     store = Store(settings.database_url, lambda: 0)
     for log in logs or (LOG,):
         store.add(log.verifier_key)

@@ -187,20 +187,51 @@ class Limits(Section):
     submitted_bytes: int = Field(default=240 * MIB, ge=MIB, le=240 * MIB)
 
 
-class Settings(FileSettings):
-    """All settings of the service.
+class StoreSettings(FileSettings):
+    """Settings of a service with keys, a database and a fence.
 
     Attributes:
         name: name of the cosigner's key, a schema-less URL such as ``regulator.example/cosigner``.
         data: folder of the database and of temporary files.
         secrets: folder of the key files.
-        arbiter_key: public key of the arbiter, hexadecimal; policies must name it, or null.
-        terms: file of the terms on which this verifier audits; the shipped ones when absent.
         database: SQLAlchemy URL; SQLite in ``data`` when absent.
-        database_file: a secret file with the URL instead, for one that holds a password.
         database_wait_seconds: how long a service or worker that starts waits for a server.
         fence: file that tells a restored database; in ``data`` when absent. On another disk, and in
             no backup.
+        operation: how the service is watched.
+    """
+
+    name: str
+    data: Path
+    secrets: Path
+    database: str | None = None
+    database_wait_seconds: int = Field(default=WAIT_SECONDS, ge=0, le=3600)
+    fence: Path | None = None
+    operation: OperationSettings = OperationSettings()
+
+    @property
+    def database_url(self) -> str:
+        """URL of the database."""
+        return self.database or f"sqlite:///{self.data / self.service.lower()}.db"
+
+    @property
+    def fence_path(self) -> Path:
+        """Path of the fence."""
+        return self.fence or self.data / f"{self.service.lower()}.fence"
+
+    @property
+    def fence_place(self) -> FencePlace:
+        """Where the fence is, and whose."""
+        return FencePlace(self.fence_path, self.name)
+
+
+class Settings(StoreSettings):
+    """All settings of the service.
+
+    Attributes:
+        arbiter_key: public key of the arbiter, hexadecimal; policies must name it, or null.
+        terms: file of the terms on which this verifier audits; the shipped ones when absent.
+        database_file: a secret file with the URL instead, for one that holds a password.
         engine: who checks the arguments: the compiled core, the reference, or the core if present.
         listen: where the service listens.
         limits: what others may send and have stored.
@@ -215,7 +246,6 @@ class Settings(FileSettings):
             provider's are used; every round is verified.
         tick_seconds: how often the service looks for work that an instant has made due.
         jobs: who checks the arguments of an audit.
-        operation: how the service is watched.
         embedder: which embedders this verifier has beside the bundled one.
         generator: where this verifier asks language models that windows commit to; nowhere when
             absent, which leaves checks 29 and 30 not established, and such a window CONDITIONAL at
@@ -225,15 +255,9 @@ class Settings(FileSettings):
     model_config = SettingsConfigDict(env_prefix=ENVIRONMENT_PREFIX)
     service: ClassVar[str] = "VERIFIER"
 
-    name: str
-    data: Path
-    secrets: Path
     arbiter_key: str | None = Field(default=None, pattern=HEX32_PATTERN)
     terms: Path | None = None
-    database: str | None = None
     database_file: Path | None = None
-    database_wait_seconds: int = Field(default=WAIT_SECONDS, ge=0, le=3600)
-    fence: Path | None = None
     engine: EngineName = "auto"
     listen: Listen = Listen()
     limits: Limits = Limits()
@@ -243,7 +267,6 @@ class Settings(FileSettings):
     beacon: BeaconSettings = BeaconSettings()
     tick_seconds: float = Field(default=1.0, gt=0, le=60)
     jobs: JobSettings = JobSettings()
-    operation: OperationSettings = OperationSettings()
     embedder: EmbedderSettings = EmbedderSettings()
     generator: GeneratorSettings | None = None
 
@@ -270,19 +293,6 @@ class Settings(FileSettings):
         except OSError as error:
             where = f"time_stamp_roots: {self.time_stamp_roots}"
             raise MalformedSettings(f"cannot read: {error.strerror}", where=where) from None
-
-    @property
-    def database_url(self) -> str:
-        return self.database or f"sqlite:///{self.data / 'verifier.db'}"
-
-    @property
-    def fence_path(self) -> Path:
-        return self.fence or self.data / "verifier.fence"
-
-    @property
-    def fence_place(self) -> FencePlace:
-        """Where the fence is, and whose."""
-        return FencePlace(self.fence_path, self.name)
 
 
 def load(path: Path) -> Settings:
@@ -340,23 +350,14 @@ def write_document(path: Path, document: Mapping[str, object]) -> None:
         raise UnavailableError(f"settings cannot be written: {reason}", where=str(path)) from None
 
 
-def make_data_folder(settings: Settings) -> None:
-    """Make the folder ``data``, for its owner only.
-
-    Raises:
-        UnavailableError: it cannot be made.
-    """
-    make_private_folder(settings.data)
-
-
-def make_private_folder(folder: Path) -> None:
-    """Make a folder for its owner only, or leave the one that there is.
+def make_data_folder(settings: StoreSettings) -> None:
+    """Make the folder ``data``, for its owner only, or leave the one that there is.
 
     Raises:
         UnavailableError: it cannot be made.
     """
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise UnavailableError(f"no folder: {reason}", where=str(folder)) from None
+        raise UnavailableError(f"no folder: {reason}", where=str(settings.data)) from None

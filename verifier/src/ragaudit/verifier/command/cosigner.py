@@ -144,8 +144,8 @@ def log_list(
 def _store(path: Path) -> "Iterator[Store]":
     from ragaudit.serving.clock import system_clock
     from ragaudit.verifier.cosigner import settings as settings_files
-    from ragaudit.verifier.cosigner.settings import make_data_folder
     from ragaudit.verifier.cosigner.store import Store
+    from ragaudit.verifier.settings import make_data_folder
 
     settings = settings_files.load(path)
     make_data_folder(settings)

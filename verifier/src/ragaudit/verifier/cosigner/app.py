@@ -27,8 +27,9 @@ from ragaudit.serving.bodies import BodyLimit
 from ragaudit.serving.clock import UNTIL_IT_STAYS, EvenClock
 from ragaudit.serving.observed import Observed, Observer
 from ragaudit.serving.problems import documented
-from ragaudit.verifier.cosigner.settings import Settings, load_keys, make_data_folder
+from ragaudit.verifier.cosigner.settings import Settings, load_keys
 from ragaudit.verifier.cosigner.store import Decision, KnownLog, Store
+from ragaudit.verifier.settings import make_data_folder
 
 
 class Cosigner:

@@ -10,13 +10,11 @@ from typing import ClassVar, Literal
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 from ragaudit.encoding.signing import PrivateKey
-from ragaudit.ledger.log.database import WAIT_SECONDS
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, MLDSA_COSIGNATURE, MlDsaPrivateKey, SigningKey
-from ragaudit.serving.settings import FileSettings, OperationSettings, beside
+from ragaudit.serving.settings import beside
 from ragaudit.verifier import keys as key_files
-from ragaudit.verifier.history import FencePlace
 from ragaudit.verifier.settings import Listen as VerifierListen
-from ragaudit.verifier.settings import make_private_folder
+from ragaudit.verifier.settings import StoreSettings
 
 Algorithm = Literal["ed25519", "ml-dsa-44"]
 ED25519: Algorithm = "ed25519"
@@ -33,7 +31,7 @@ class Listen(VerifierListen):
     port: int = Field(default=8744, ge=0, le=65535)
 
 
-class Settings(FileSettings):
+class Settings(StoreSettings):
     """All settings of the service.
 
     Attributes:
@@ -41,41 +39,15 @@ class Settings(FileSettings):
         data: the folder of the database.
         secrets: folder of ``ed25519.key`` and ``ml-dsa-44.key``.
         algorithms: the algorithms of its keys; every checkpoint is cosigned with a key of each.
-        database: SQLAlchemy URL; SQLite in ``data`` when absent.
         database_wait_seconds: how long a service that starts waits for a server to answer.
-        fence: file that tells a restored database; in ``data`` when absent. On another disk, and in
-            no backup.
         listen: where the service listens.
-        operation: how the service is watched.
     """
 
     model_config = SettingsConfigDict(env_prefix="RAGAUDIT_COSIGNER__")
     service: ClassVar[str] = "COSIGNER"
 
-    name: str
-    data: Path
-    secrets: Path
     algorithms: tuple[Algorithm, ...] = Field(default=(ED25519,), min_length=1, max_length=2)
-    database: str | None = None
-    database_wait_seconds: int = Field(default=WAIT_SECONDS, ge=0, le=3600)
-    fence: Path | None = None
     listen: Listen = Listen()
-    operation: OperationSettings = OperationSettings()
-
-    @property
-    def database_url(self) -> str:
-        """URL of the database."""
-        return self.database or f"sqlite:///{self.data / 'cosigner.db'}"
-
-    @property
-    def fence_path(self) -> Path:
-        """Path of the fence."""
-        return self.fence or self.data / "cosigner.fence"
-
-    @property
-    def fence_place(self) -> FencePlace:
-        """Where the fence is, and whose."""
-        return FencePlace(self.fence_path, self.name)
 
 
 def load(path: Path) -> Settings:
@@ -87,15 +59,6 @@ def load(path: Path) -> Settings:
     folder = path.resolve().parent
     read = beside(folder, Settings.read(path), "data", "secrets", "fence")
     return read.model_copy(update={"operation": read.operation.beside(folder)})
-
-
-def make_data_folder(settings: Settings) -> None:
-    """Make the folder ``data``, for its owner only.
-
-    Raises:
-        UnavailableError: it cannot be made.
-    """
-    make_private_folder(settings.data)
 
 
 def create_keys(folder: Path, name: str) -> None:
