@@ -7,9 +7,12 @@ outside (`ragaudit.ledger.log.fence`), with how far each statement of each log h
 transaction compares, and so does the start (docs/spec/06-ledger.md §6.10).
 """
 
+import errno
 import hashlib
 import secrets
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -17,11 +20,29 @@ from typing import NoReturn
 
 from ragaudit.encoding.errors import InternalError
 from ragaudit.encoding.tagged import enc
-from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
+from ragaudit.ledger.errors import CorruptLog, RestoredBackup, StoreUnavailable
+from ragaudit.ledger.log.database import (
+    Rows,
+    close_engine,
+    open_engine,
+    read_transaction,
+    refused_statements,
+)
 from ragaudit.ledger.log.fence import Fence
 from ragaudit.ledger.log.tree import EMPTY_ROOT, TreeHead
+from sqlalchemy import Connection
 
-__all__ = ["NEW", "FencePlace", "History", "HistoryLost", "Standing", "Statement", "statement_key"]
+__all__ = [
+    "NEW",
+    "AttestingDatabase",
+    "FencePlace",
+    "History",
+    "HistoryLost",
+    "Standing",
+    "Statement",
+    "reported",
+    "statement_key",
+]
 
 MARK_BYTES = 32
 _TAG = "ragaudit/v1/attested"
@@ -221,3 +242,80 @@ class History:
         # For good: a pool may hold connections to both, the file as it was and the one put back.
         self._lost = what
         raise RestoredBackup(what, where="fence", expected=_WAY_OUT)
+
+
+class AttestingDatabase:
+    """A database that attests, and the fence beside it; safe for use by several threads.
+
+    Args:
+        url: SQLAlchemy URL.
+        standings: the row that says how far the database has come.
+
+    Raises:
+        MalformedError, UnsupportedError: not a URL of a database that is supported.
+    """
+
+    def __init__(self, url: str, standings: Rows[Standing]) -> None:
+        self._standings = standings
+        self._history: History | None = None
+        self._engine = open_engine(url)
+        self._closed = False
+        self._lock = threading.Lock()  # spares the threads of one process the wait for SQLite's
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Yield a transaction with one consistent reading.
+
+        Raises:
+            HistoryLost: the database is behind the fence.
+            StoreUnavailable: the database cannot be used.
+            InternalError: it refused a statement.
+        """
+        history = self._history
+        head = None if history is None else history.head
+        with reported(), read_transaction(self._engine) as connection:
+            if history is not None and head is not None:
+                history.compare_read(head, self._standing(connection))
+            yield connection
+
+    def close(self) -> None:
+        """Close the connections and release the fence, once no transaction writes any more."""
+        # A tick that a shutdown abandoned may still write: never into a fence of another process.
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            close_engine(self._engine)
+            if self._history is not None:
+                self._history.close()
+
+    def _standing(self, connection: Connection) -> Standing:
+        """Return how far the database has come."""
+        stored = self._standings.find(connection)
+        if stored is None:
+            raise CorruptLog("the clock has no row", where="store")
+        return stored
+
+
+@contextmanager
+def reported(*, start: bool = False) -> Iterator[None]:
+    """Say in errors of ours what is wrong with database, fence or disk.
+
+    Args:
+        start: a database behind its fence is a refusal then; of a service that runs: not now, and
+            why.
+    """
+    try:
+        with refused_statements():
+            yield
+    except RestoredBackup as error:
+        if start:
+            raise
+        raise HistoryLost(error.what, where=error.where, expected=error.expected) from None
+    except (StoreUnavailable, CorruptLog) as error:
+        raise StoreUnavailable(error.what, where=error.where, expected=error.expected) from None
+    except OSError as error:  # of the fence, or of a temporary file on the way to a row
+        name = errno.errorcode.get(error.errno or 0, type(error).__name__)
+        raise StoreUnavailable(
+            f"a file cannot be written: {name}", expected="a disk with room"
+        ) from None

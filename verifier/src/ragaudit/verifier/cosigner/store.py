@@ -5,32 +5,27 @@ the whole database) from before the head is read until the new one is committed;
 answered before that, and before the fence has the head.
 """
 
-import errno
 import hashlib
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from ragaudit.encoding.errors import ClockStepped, RefusedError, UnsupportedError
-from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
 from ragaudit.ledger.log.database import (
     Rows,
     make_private,
-    open_engine,
-    read_transaction,
-    refused_statements,
     write_transaction,
 )
 from ragaudit.ledger.log.notes import VerifierKey
 from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.verifier.history import (
     NEW,
+    AttestingDatabase,
     FencePlace,
     History,
-    HistoryLost,
     Standing,
     Statement,
+    reported,
     statement_key,
 )
 from sqlalchemy import (
@@ -103,7 +98,7 @@ class KnownLog:
 _LOGS, _STANDING = Rows(KnownLog, _LOG), Rows(Standing, _STATE)
 
 
-class Store:
+class Store(AttestingDatabase):
     """The database; safe for use by several threads and processes.
 
     Args:
@@ -120,21 +115,13 @@ class Store:
     """
 
     def __init__(self, url: str, clock: Callable[[], int], fence: FencePlace | None = None) -> None:
+        super().__init__(url, _STANDING)
         self._clock = clock
-        self._history: History | None = None
-        self._threads = threading.Lock()
-        self._engine = open_engine(url)
         try:
             self._prepare(fence)
         except BaseException:
             self.close()
             raise
-
-    def close(self) -> None:
-        """Close the connections and release the fence."""
-        self._engine.dispose()
-        if self._history is not None:
-            self._history.close()
 
     def add(self, key: VerifierKey) -> bool:
         """Take up a log, and return whether it is new.
@@ -147,8 +134,8 @@ class Store:
                 cosigned as one.
             StoreUnavailable: the database cannot be used.
         """
-        with _reported(), write_transaction(self._engine) as connection:
-            self._lock(connection)
+        with reported(), write_transaction(self._engine) as connection:
+            self._take(connection)
             known = _find(connection, origin_hash(key.name))
             if known is None:
                 fresh = KnownLog(key.name, str(key), 0, bytes(32), b"")
@@ -163,22 +150,13 @@ class Store:
 
     def logs(self) -> list[KnownLog]:
         """Return all logs, by origin."""
-        with self._reading() as connection:
+        with self.read() as connection:
             return _LOGS.all(connection, _LOGS.select().order_by(_LOG.c.origin))
 
     def find(self, digest: bytes) -> KnownLog | None:
         """Return the log whose origin has this SHA-256, or None."""
-        with self._reading() as connection:
+        with self.read() as connection:
             return _find(connection, digest)
-
-    @contextmanager
-    def _reading(self) -> Iterator[Connection]:
-        history = self._history
-        head = None if history is None else history.head
-        with _reported(), read_transaction(self._engine) as connection:
-            if history is not None and head is not None:
-                history.compare_read(head, _standing(connection))
-            yield connection
 
     @contextmanager
     def deciding(self, origin: str) -> Iterator["Decision"]:
@@ -192,10 +170,10 @@ class Store:
             StoreUnavailable: database or fence cannot be written; nothing may be answered.
         """
         # Held until the fence is written: marks reach it in their order.
-        with self._threads, _reported():
+        with self._lock, reported():
             with write_transaction(self._engine) as connection:
-                latest = self._lock(connection)
-                standing = _standing(connection)
+                latest = self._take(connection)
+                standing = self._standing(connection)
                 log = _find(connection, origin_hash(origin))
                 if self._history is not None:
                     self._history.compare(standing)
@@ -215,24 +193,24 @@ class Store:
             HistoryLost: it is behind the fence.
             StoreUnavailable: it cannot be written.
         """
-        with self._threads, _reported(), write_transaction(self._engine) as connection:
-            self._lock(connection)
+        with self._lock, reported(), write_transaction(self._engine) as connection:
+            self._take(connection)
             if self._history is not None:
                 self._compare(self._history, connection)
             connection.execute(update(_STATE).values(schema=SCHEMA_VERSION))
 
-    def _lock(self, connection: Connection) -> int:
-        """Take the lock row, and return the time of the last cosignature."""
+    def _take(self, connection: Connection) -> int:
+        """Take the row of the state, and return the time of the last cosignature."""
         query = select(_STATE.c.latest).where(_STATE.c.id == _ID).with_for_update()
         return int(connection.execute(query).scalar_one())
 
     def _compare(self, history: History, connection: Connection) -> None:
-        history.compare(_standing(connection))
+        history.compare(self._standing(connection))
         for log in _LOGS.all(connection, _LOGS.select()):
             history.check(_key(log.origin), log.size)
 
     def _prepare(self, fence: FencePlace | None) -> None:
-        with _reported(start=True):
+        with reported(start=True):
             make_private(self._engine)
             with write_transaction(self._engine) as connection:
                 metadata.create_all(connection)
@@ -247,7 +225,7 @@ class Store:
                         expected=f"version {SCHEMA_VERSION}",
                     )
                 if fence is not None:
-                    self._history = History(fence, _standing(connection))
+                    self._history = History(fence, self._standing(connection))
                     self._compare(self._history, connection)
 
 
@@ -311,29 +289,5 @@ def _find(connection: Connection, digest: bytes) -> KnownLog | None:
     return _LOGS.find(connection, _LOG.c.origin_hash == digest)
 
 
-def _standing(connection: Connection) -> Standing:
-    found = _STANDING.find(connection)
-    if found is None:
-        raise StoreUnavailable("the row of the state is gone", where="store")
-    return found
-
-
 def _key(origin: str) -> bytes:
     return statement_key(Statement.COSIGNATURE, origin)
-
-
-@contextmanager
-def _reported(*, start: bool = False) -> Iterator[None]:
-    """Say in errors of ours what is wrong with database or disk."""
-    try:
-        with refused_statements():
-            yield
-    except RestoredBackup as error:
-        if start:
-            raise
-        raise HistoryLost(error.what, where=error.where, expected=error.expected) from None
-    except OSError as error:  # of the fence
-        name = errno.errorcode.get(error.errno or 0, type(error).__name__)
-        raise StoreUnavailable(
-            f"a file cannot be written: {name}", expected="a disk with room"
-        ) from None

@@ -4,8 +4,6 @@ Every writing transaction first takes the row of the table ``clock`` (SQLite: th
 so check-and-persist steps are atomic among threads and processes.
 """
 
-import errno
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -13,24 +11,22 @@ from pathlib import Path
 from typing import NewType, TypeVar
 
 from ragaudit.encoding.errors import ClockStepped, InternalError
-from ragaudit.ledger.errors import CorruptLog, RestoredBackup, StoreUnavailable
+from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.ledger.log.database import (
     Rows,
-    close_engine,
     make_private,
     open_engine,
-    read_transaction,
-    refused_statements,
     write_transaction,
 )
 from ragaudit.serving.revisions import Schema, Upgrade
 from ragaudit.verifier.history import (
     NEW,
+    AttestingDatabase,
     FencePlace,
     History,
-    HistoryLost,
     Standing,
     Statement,
+    reported,
     statement_key,
 )
 from ragaudit.verifier.service import tables
@@ -85,7 +81,7 @@ class Transaction:
         self.counts[key] = after
 
 
-class Database:
+class Database(AttestingDatabase):
     """The service's database; safe for use by several threads.
 
     Args:
@@ -102,11 +98,8 @@ class Database:
     """
 
     def __init__(self, url: str, clock: Clock, fence: FencePlace | None = None) -> None:
+        super().__init__(url, _STANDING)
         self._clock = clock
-        self._history: History | None = None
-        self._engine = open_engine(url)
-        self._closed = False
-        self._lock = threading.Lock()  # spares the threads of one process the wait for SQLite's
         try:
             self._prepare(fence)
         except BaseException:
@@ -123,22 +116,6 @@ class Database:
         return self._clock()
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
-        """Yield a transaction with one consistent reading.
-
-        Raises:
-            HistoryLost: the database is behind the fence.
-            StoreUnavailable: the database cannot be used.
-            InternalError: it refused a statement.
-        """
-        history = self._history
-        head = None if history is None else history.head
-        with _behind(), _reported(), read_transaction(self._engine) as connection:
-            if history is not None and head is not None:
-                history.compare_read(head, _standing(connection))
-            yield connection
-
-    @contextmanager
     def write(self) -> Iterator[Transaction]:
         """Yield a writing transaction; it commits at the end, and is durable when this returns.
 
@@ -149,11 +126,7 @@ class Database:
                 written, and what was committed must not be answered for.
             InternalError: the database refused a statement.
         """
-        with (
-            self._lock,
-            _behind(),
-            _reported(),
-        ):  # held until the fence is written: marks reach it in order
+        with self._lock, reported():  # held until the fence is written: marks reach it in order
             if self._closed:
                 raise StoreUnavailable("the database was closed", expected="a service that runs")
             with write_transaction(self._engine) as connection:
@@ -170,7 +143,7 @@ class Database:
         """Take the lock row, compare with the fence, and move time and mark on."""
         query = select(tables.clock.c.latest).where(tables.clock.c.id == _ID).with_for_update()
         latest = connection.execute(query).scalar_one()
-        standing = _standing(connection)
+        standing = self._standing(connection)
         if self._history is not None:
             self._history.compare(standing)
             standing = standing.next()
@@ -191,23 +164,12 @@ class Database:
             if transaction.history is not None:
                 _compare_heads(transaction.history, transaction.connection)
 
-    def close(self) -> None:
-        """Close the connections and release the fence, once no transaction writes any more."""
-        # A tick that a shutdown abandoned may still write: never into a fence of another process.
-        with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-            close_engine(self._engine)
-            if self._history is not None:
-                self._history.close()
-
     def _prepare(self, fence: FencePlace | None) -> None:
-        with self._lock, _reported():
+        with self._lock, reported(start=True):
             make_private(self._engine)
             with write_transaction(self._engine) as connection:
                 SCHEMA.demand(connection)
-                standing = _standing(connection)
+                standing = self._standing(connection)
                 if fence is not None:
                     self._history = History(fence, standing)
                     _compare_heads(self._history, connection)
@@ -244,7 +206,7 @@ def migrate_tables(url: str) -> Upgrade:
 def _change(url: str, change: Callable[[Connection], T]) -> T:
     engine = open_engine(url)
     try:
-        with _reported():
+        with reported(start=True):
             make_private(engine)
             with write_transaction(engine) as connection:
                 done = change(connection)
@@ -255,14 +217,6 @@ def _change(url: str, change: Callable[[Connection], T]) -> T:
         engine.dispose()
 
 
-def _standing(connection: Connection) -> Standing:
-    """Return how far the database has come."""
-    stored = _STANDING.find(connection)
-    if stored is None:
-        raise CorruptLog("the clock has no row", where="store")
-    return stored
-
-
 def _compare_heads(history: History, connection: Connection) -> None:
     """Check that the largest head of each log that was cosigned is there."""
     window, head = tables.window.c, tables.checkpoint.c
@@ -270,27 +224,3 @@ def _compare_heads(history: History, connection: Connection) -> None:
     query = select(window.origin, func.max(head.size)).select_from(joined).group_by(window.origin)
     for origin, size in connection.execute(query):
         history.check(statement_key(Statement.COSIGNATURE, origin), size or 0)
-
-
-@contextmanager
-def _behind() -> Iterator[None]:
-    """Say of a service that runs: not now, and why; at a start it is a refusal."""
-    try:
-        yield
-    except RestoredBackup as error:
-        raise HistoryLost(error.what, where=error.where, expected=error.expected) from None
-
-
-@contextmanager
-def _reported() -> Iterator[None]:
-    """Say in the service's errors what is wrong with database or disk, in the ledger's words."""
-    try:
-        with refused_statements():
-            yield
-    except (StoreUnavailable, CorruptLog) as error:
-        raise StoreUnavailable(error.what, where=error.where, expected=error.expected) from None
-    except OSError as error:  # of the fence, or of a temporary file on the way to a row
-        name = errno.errorcode.get(error.errno or 0, type(error).__name__)
-        raise StoreUnavailable(
-            f"a file cannot be written: {name}", expected="a disk with room"
-        ) from None
