@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import BinaryIO, Final, Generic, Protocol, TypeVar
+from typing import BinaryIO, Final, Generic, TypeAlias, TypeVar
 
 from ragaudit.circuits.budgets import BudgetStatement
 from ragaudit.encoding.errors import MalformedError, RagauditError, RejectedError, UnsupportedError
@@ -51,6 +51,7 @@ from ragaudit.verifier.procedure.logged import (
     LoggedRecord,
     LoggedReplies,
     RecordSummary,
+    ReplySummary,
 )
 
 M = TypeVar("M")
@@ -119,26 +120,9 @@ class SubmittedReceipts(Submitted[PublicPart]):
             yield index, bytes(self._identities[at : at + _IDENTITY_BYTES])
 
 
-class AccountEntry(Protocol):
-    """An entry of an account as the log has it: a query, or what ends a charge."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def entry(self) -> int: ...
-    @property
-    def time(self) -> int: ...
-    @property
-    def name(self) -> str: ...
-
-
-class Numbered(AccountEntry, Protocol):
-    """A query of an account: a record, or a charge entry."""
-
-    @property
-    def slot(self) -> int: ...
-    @property
-    def counter(self) -> int: ...
+Query: TypeAlias = RecordSummary | ChargeSummary
+AccountEntry: TypeAlias = Query | ReplySummary
+"""An entry of an account as the log has it: a query, or what ends a charge."""
 
 
 class GenerationFacts(LogFacts):
@@ -192,11 +176,10 @@ class GenerationFacts(LogFacts):
             self.charges.summary(number).pseudonym for number in numbers if number is not None
         )
 
-    def entry_of(self, query: Numbered) -> LoggedRecord | Logged[Charge]:
+    def entry_of(self, query: Query) -> LoggedRecord | Logged[Charge]:
         """Return the record, or charge entry, of which this is kept."""
         if isinstance(query, RecordSummary):
             return self.records[query.position]
-        assert isinstance(query, ChargeSummary)  # there is no other
         return self.charges[query.number]
 
     def answer_of(self, charge: int) -> Generated | None:
@@ -209,9 +192,9 @@ class GenerationFacts(LogFacts):
         records, charges = self.by_account, self.charges
         return chain(records, (each for each in charges.accounts() if each not in records))
 
-    def queries_of(self, pseudonym: bytes) -> Sequence[Numbered]:
+    def queries_of(self, pseudonym: bytes) -> Sequence[Query]:
         """Return an account's records and charge entries, in log order: one counter counts both."""
-        records: Sequence[Numbered] = self.by_account.get(pseudonym, ())
+        records: Sequence[Query] = self.by_account.get(pseudonym, ())
         charges = self.charges.of_account(pseudonym)
         if not charges:
             return records

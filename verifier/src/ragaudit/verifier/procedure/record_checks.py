@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import pairwise
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.text import rfc3339
 from ragaudit.ledger.messages.chains import activation_of, verify_nonce
-from ragaudit.ledger.messages.entries import Epoch, Record, Version
+from ragaudit.ledger.messages.entries import Charge, Epoch, Record, Version
 from ragaudit.verifier.procedure.context import AccountEntry, Context
 from ragaudit.verifier.procedure.facts import MissingInput
 from ragaudit.verifier.procedure.framework import MAX_EVIDENCE, Findings
@@ -359,15 +359,6 @@ def _promised(context: Context, record: RecordSummary) -> Record:
     return context.records[record.position].body.promised()
 
 
-class Dated(Protocol):
-    """A record or a charge entry, as far as its activation goes."""
-
-    @property
-    def activation(self) -> int: ...
-    @property
-    def time(self) -> int: ...
-
-
 class DueActivation:
     """Which activation an account's records and charge entries must use, and from when on."""
 
@@ -384,7 +375,7 @@ class DueActivation:
         # provider could choose any of them with the randomness in hand.
         self._due = max(of_opening, own)
 
-    def check(self, entry: int, record: Dated) -> None:
+    def check(self, entry: int, record: RecordSummary | Charge) -> None:
         """Check that the entry uses this activation, and after its instant.
 
         Args:
