@@ -212,6 +212,10 @@ _OF_OWNERS: Final = {
 """What the provider's word alone is not, where owners of documents can check."""
 
 
+_EXACT: Final = (NO_PRIVACY, GENERATED, _UNCHECKED, ROUNDING, DOCUMENTS, WITHHELD)
+"""In place of `NOT_COVERED`, without noise."""
+
+
 def reach(policy: Policy | None, numbers: Mapping[str, int | None]) -> tuple[str, ...]:
     """Return what a verdict under a policy does not cover; arguments as of `not_covered`.
 
@@ -257,7 +261,15 @@ def not_covered(
         rows: whether rows of their indexes are sampled beside that.
     """
     # Each text only where it is true: a list of all of them would say nothing of this window.
-    texts = _with_noise(mode, numbers) if noised else _without_noise(mode, numbers)
+    texts = [*(NOT_COVERED if noised else _EXACT), UNOWNED]
+    if mode == "B":
+        texts.append(UNSAMPLED if noised else RATE)
+    if numbers.get("disputes_open"):
+        texts.append(DISPUTED)
+    if noised and numbers.get("anchored"):
+        texts.append(SHOWN)
+    if numbers.get("plain"):
+        texts.append(PLAIN if noised else ASKED)
     if by_direction:
         texts[2] = HIDDEN
     if owned:
@@ -280,30 +292,6 @@ def not_covered(
     if noised and owned:
         texts.append(IDS)
     return tuple(texts)
-
-
-def _with_noise(mode: str | None, numbers: Mapping[str, int | None]) -> list[str]:
-    texts = [*NOT_COVERED, UNOWNED]
-    if mode == "B":
-        texts.append(UNSAMPLED)
-    if numbers.get("disputes_open"):
-        texts.append(DISPUTED)
-    if numbers.get("anchored"):
-        texts.append(SHOWN)
-    if numbers.get("plain"):
-        texts.append(PLAIN)
-    return texts
-
-
-def _without_noise(mode: str | None, numbers: Mapping[str, int | None]) -> list[str]:
-    texts = [NO_PRIVACY, GENERATED, _UNCHECKED, ROUNDING, DOCUMENTS, WITHHELD, UNOWNED]
-    if mode == "B":
-        texts.append(RATE)
-    if numbers.get("disputes_open"):
-        texts.append(DISPUTED)
-    if numbers.get("plain"):
-        texts.append(ASKED)
-    return texts
 
 
 def assumptions(policy: Policy | None, known: Sequence[str] = ()) -> tuple[str, ...]:
