@@ -11,12 +11,13 @@ import errno
 import hashlib
 import secrets
 import threading
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 from ragaudit.encoding.errors import InternalError
 from ragaudit.encoding.tagged import enc
@@ -35,6 +36,7 @@ from sqlalchemy import Connection
 __all__ = [
     "NEW",
     "AttestingDatabase",
+    "Clock",
     "FencePlace",
     "History",
     "HistoryLost",
@@ -44,6 +46,7 @@ __all__ = [
     "statement_key",
 ]
 
+Clock = Callable[[], int]  # Unix milliseconds
 MARK_BYTES = 32
 _TAG = "ragaudit/v1/attested"
 _WAY_OUT = (
@@ -244,23 +247,42 @@ class History:
         raise RestoredBackup(what, where="fence", expected=_WAY_OUT)
 
 
-class AttestingDatabase:
+class AttestingDatabase(ABC):
     """A database that attests, and the fence beside it; safe for use by several threads.
+
+    Attributes:
+        STANDINGS: the row that says how far the database has come.
 
     Args:
         url: SQLAlchemy URL.
-        standings: the row that says how far the database has come.
+        clock: of the service, Unix milliseconds.
+        fence: of the service; commands that attest nothing do without.
 
     Raises:
-        MalformedError, UnsupportedError: not a URL of a database that is supported.
+        RefusedError: another process holds the fence.
+        MalformedError, UnsupportedError: not a URL of a database that is supported, or one of
+            another revision.
+        UnavailableError: it does not answer, or has no tables.
+        RestoredBackup: it is behind the fence, or the fence is gone.
     """
 
-    def __init__(self, url: str, standings: Rows[Standing]) -> None:
-        self._standings = standings
+    STANDINGS: ClassVar[Rows[Standing]]
+
+    def __init__(self, url: str, clock: Clock, fence: FencePlace | None = None) -> None:
+        self._clock = clock
         self._history: History | None = None
         self._engine = open_engine(url)
         self._closed = False
         self._lock = threading.Lock()  # spares the threads of one process the wait for SQLite's
+        try:
+            self._prepare(fence)
+        except BaseException:
+            self.close()
+            raise
+
+    @abstractmethod
+    def _prepare(self, fence: FencePlace | None) -> None:
+        """Look at the tables, and open the fence beside them."""
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -291,7 +313,7 @@ class AttestingDatabase:
 
     def _standing(self, connection: Connection) -> Standing:
         """Return how far the database has come."""
-        stored = self._standings.find(connection)
+        stored = self.STANDINGS.find(connection)
         if stored is None:
             raise CorruptLog("the clock has no row", where="store")
         return stored

@@ -99,29 +99,9 @@ _LOGS, _STANDING = Rows(KnownLog, _LOG), Rows(Standing, _STATE)
 
 
 class Store(AttestingDatabase):
-    """The database; safe for use by several threads and processes.
+    """The cosigner's database."""
 
-    Args:
-        url: SQLAlchemy URL.
-        clock: Unix milliseconds.
-        fence: of the service; commands that cosign nothing do without.
-
-    Raises:
-        MalformedError, UnsupportedError: not a URL of a database that is supported, or one of
-            another version.
-        StoreUnavailable: it does not answer, or its file cannot be made.
-        RefusedError: another process holds the fence.
-        RestoredBackup: it is behind the fence, or the fence is gone.
-    """
-
-    def __init__(self, url: str, clock: Callable[[], int], fence: FencePlace | None = None) -> None:
-        super().__init__(url, _STANDING)
-        self._clock = clock
-        try:
-            self._prepare(fence)
-        except BaseException:
-            self.close()
-            raise
+    STANDINGS = _STANDING
 
     def add(self, key: VerifierKey) -> bool:
         """Take up a log, and return whether it is new.

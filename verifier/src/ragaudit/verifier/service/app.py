@@ -12,10 +12,10 @@ from ragaudit.ledger.errors import StoreUnavailable
 from ragaudit.serving.application import add_routes, application
 from ragaudit.serving.clock import UNTIL_IT_STAYS, EvenClock
 from ragaudit.serving.observed import Observed, Observer
+from ragaudit.verifier.history import Clock
 from ragaudit.verifier.service import routes
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.core import Service
-from ragaudit.verifier.service.database import Clock
 from ragaudit.verifier.settings import Settings
 
 _log = logging.getLogger(__name__)

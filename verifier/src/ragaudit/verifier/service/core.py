@@ -11,6 +11,7 @@ from ragaudit.serving.jobs.runner import Runner
 from ragaudit.serving.rounds import RoundFinder
 from ragaudit.verifier import keys as key_files
 from ragaudit.verifier.engines import fastest_engine
+from ragaudit.verifier.history import Clock
 from ragaudit.verifier.keys import VerifierKeys
 from ragaudit.verifier.models import GeneratorService
 from ragaudit.verifier.service.audit import AuditRunner, Scheduler
@@ -18,7 +19,7 @@ from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.capacity import shortfalls
 from ragaudit.verifier.service.challenge import Sampler
 from ragaudit.verifier.service.cosigner import Attestations
-from ragaudit.verifier.service.database import Clock, Database
+from ragaudit.verifier.service.database import Database
 from ragaudit.verifier.service.disputes import Disputes
 from ragaudit.verifier.service.evidence import Bundles
 from ragaudit.verifier.service.handover import Handover

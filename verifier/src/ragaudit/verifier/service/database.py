@@ -32,7 +32,6 @@ from ragaudit.verifier.history import (
 from ragaudit.verifier.service import tables
 from sqlalchemy import Connection, Engine, func, select, update
 
-Clock = Callable[[], int]  # Unix milliseconds
 Origin = NewType("Origin", str)
 """Origin of a window's log, `<provider>/ragaudit/<window>`: the window's key in every table."""
 T = TypeVar("T")
@@ -82,29 +81,9 @@ class Transaction:
 
 
 class Database(AttestingDatabase):
-    """The service's database; safe for use by several threads.
+    """The service's database."""
 
-    Args:
-        url: SQLAlchemy URL.
-        clock: the verifier's clock, Unix milliseconds.
-        fence: of the service; commands that attest nothing do without.
-
-    Raises:
-        RefusedError: another process holds the fence.
-        MalformedError, UnsupportedError: not a URL of a database that is supported.
-        UnsupportedError: the database is of another revision.
-        UnavailableError: it does not answer, or has no tables.
-        RestoredBackup: it is behind the fence.
-    """
-
-    def __init__(self, url: str, clock: Clock, fence: FencePlace | None = None) -> None:
-        super().__init__(url, _STANDING)
-        self._clock = clock
-        try:
-            self._prepare(fence)
-        except BaseException:
-            self.close()
-            raise
+    STANDINGS = _STANDING
 
     @property
     def engine(self) -> Engine:
