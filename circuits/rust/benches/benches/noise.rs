@@ -5,7 +5,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ragaudit_noise::Sampler;
-use ragaudit_scoring::scores;
+use ragaudit_scoring::Rows;
 
 const COUNTS: [usize; 3] = [1_000, 10_000, 100_000];
 const DIMENSION: usize = 384;
@@ -50,10 +50,11 @@ fn scoring(criterion: &mut Criterion) {
     let query: Vec<i16> = (0..DIMENSION as i16).map(|j| j % 13 - 6).collect();
     let mut group = criterion.benchmark_group("scores, d = 384");
     for count in COUNTS {
-        let rows: Vec<u8> = (0..count * DIMENSION).map(|i| (i % 251) as u8).collect();
+        let rows = (0..count * DIMENSION).map(|i| (i % 251) as u8).collect();
+        let rows = Rows::narrow(rows, DIMENSION).unwrap();
         group.throughput(Throughput::Elements(count as u64));
         group.bench_function(format!("N = {count}"), |bencher| {
-            bencher.iter(|| scores(black_box(&rows), &query).unwrap());
+            bencher.iter(|| rows.scores(black_box(&query)).unwrap());
         });
     }
     group.finish();

@@ -1,9 +1,10 @@
 //! What answering does for a query's vector, and for all rows: integers, noise, exact scores.
 
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes};
 use ragaudit_noise::Sampler;
-use ragaudit_scoring::Rows;
+use ragaudit_scoring::{Instructions, Rows, Wanted};
 
 use crate::convert::{ArrayBytes, array, bytes, doubles, long_bytes, shorts};
 use crate::errors::{malformed, noise_to_python};
@@ -39,31 +40,69 @@ struct ScoredRows(Rows);
 
 #[pymethods]
 impl ScoredRows {
-    /// `entry_bytes` is 1 or 2.
+    /// `entry_bytes` is 1 or 2; `instructions` are "fastest", "narrower" or "portable".
     #[new]
+    #[pyo3(signature = (rows, entry_bytes, width, instructions = "fastest"))]
     fn new(
         py: Python<'_>,
         rows: ArrayBytes<'_>,
         entry_bytes: usize,
         width: usize,
+        instructions: &str,
     ) -> PyResult<Self> {
         let bytes = bytes(&rows)?;
+        let instructions = match instructions {
+            "fastest" => Instructions::Fastest,
+            "narrower" => Instructions::Narrower,
+            "portable" => Instructions::Portable,
+            _ => return Err(malformed(format!("instructions: {instructions}"))),
+        };
         let rows = py.detach(|| match entry_bytes {
             1 => Rows::narrow(bytes.to_vec(), width),
-            _ => Rows::wide(shorts(bytes).into_owned(), width),
+            _ => Rows::wide(&shorts(bytes), width),
         });
-        rows.map(ScoredRows).map_err(|error| malformed(error.to_string()))
+        let rows = rows.map_err(|error| malformed(error.to_string()))?;
+        Ok(ScoredRows(rows.with(instructions)))
     }
 
+    /// The scores for one query, then those for the next one.
     fn scores<'py>(
         &self,
         py: Python<'py>,
-        query: ArrayBytes<'py>,
-    ) -> PyResult<Bound<'py, PyByteArray>> {
-        let query = shorts(bytes(&query)?);
+        queries: ArrayBytes<'py>,
+    ) -> PyResult<Bound<'py, PyArray1<i64>>> {
+        let queries = shorts(bytes(&queries)?);
         let scores =
-            py.detach(|| self.0.scores(&query)).map_err(|error| malformed(error.to_string()))?;
-        long_bytes(py, &scores)
+            py.detach(|| self.0.scores(&queries)).map_err(|error| malformed(error.to_string()))?;
+        Ok(scores.into_pyarray(py))
+    }
+
+    /// The positions of the best rows for each query.
+    fn best<'py>(
+        &self,
+        py: Python<'py>,
+        queries: ArrayBytes<'py>,
+        top_k: Vec<usize>,
+        allowed: Vec<Option<PyReadonlyArray1<'py, i64>>>,
+    ) -> PyResult<Vec<Bound<'py, PyArray1<i64>>>> {
+        let queries = shorts(bytes(&queries)?);
+        let allowed = allowed
+            .iter()
+            .map(|each| each.as_ref().map(PyReadonlyArray1::as_slice).transpose())
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| malformed(error.to_string()))?;
+        if allowed.len() != top_k.len() {
+            return Err(malformed("allowed: expected as many as top_k"));
+        }
+        let wanted: Vec<_> = top_k
+            .into_iter()
+            .zip(allowed)
+            .map(|(top_k, allowed)| Wanted { top_k, allowed })
+            .collect();
+        let best = py
+            .detach(|| self.0.best(&queries, &wanted))
+            .map_err(|error| malformed(error.to_string()))?;
+        Ok(best.into_iter().map(|positions| positions.into_pyarray(py)).collect())
     }
 }
 

@@ -426,20 +426,22 @@ def sample_noise(
 
 
 class Scorer:
-    """Exact scores of all rows of an index, whose vectors it keeps.
+    """Exact scores of all rows of an index, whose vectors it keeps, and the best of them.
 
-    The same as ragaudit.circuits.selection.scores, several times as fast.
+    The same as `scores` and `select` of ragaudit.circuits.selection, many times as fast. Questions
+    that come together read the rows once.
     """
 
     def __init__(self, vectors: Rows) -> None:
-        """Copy the vectors, int8[N, d] or int16[N, d].
+        """Copy the vectors, int8[N, d] or int16[N, d]; beside int16 rows four bytes a row are kept.
 
         Raises:
             MalformedInput: another type or shape, or an int16 row of squared norm 2^24 or more.
         """
         data = array_bytes(vectors, "vectors", ENTRIES, 2)
+        self._count, self._width = vectors.shape
         # A copy: the caller may write to its array between two queries.
-        self._rows = _core.ScoredRows(data, vectors.dtype.itemsize, vectors.shape[1])
+        self._rows = _core.ScoredRows(data, vectors.dtype.itemsize, self._width)
 
     def scores(self, query: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
         """Return int64[N]: the inner products of all rows with the query.
@@ -452,8 +454,56 @@ class Scorer:
             MalformedInput: another type, length or size.
         """
         data = array_bytes(query, "query", [np.int16], 1)
-        scores = np.frombuffer(self._rows.scores(data), dtype="<i8")
-        return scores.astype(np.int64, copy=False)
+        self._check_width(len(query))
+        return self._rows.scores(data)
+
+    def scores_many(self, queries: npt.NDArray[np.int16]) -> npt.NDArray[np.int64]:
+        """Return int64[Q, N]: the inner products of all rows with each query.
+
+        Args:
+            queries: int16[Q, d], each as in `scores`.
+
+        Raises:
+            MalformedInput: another type, shape or size.
+        """
+        data = array_bytes(queries, "queries", [np.int16], 2)
+        self._check_width(queries.shape[1])
+        return self._rows.scores(data).reshape(len(queries), self._count)
+
+    def select_exactly(
+        self,
+        queries: npt.NDArray[np.int16],
+        top_k: Sequence[int],
+        allowed: Sequence[npt.NDArray[np.int64] | None] | None = None,
+    ) -> list[npt.NDArray[np.int64]]:
+        """Return for each query T without noise: int64, positions, rising, ties kept (spec 4.6.9).
+
+        How many rows are scored follows from N and K, but where too many are about as near as the
+        K-th: then all are (docs/notes/zero-knowledge.md §5).
+
+        Args:
+            queries: int16[Q, d], each as in `scores`.
+            top_k: K >= 1 of each query.
+            allowed: the rows that pass the filter of each query, int64, rising positions; None for
+                all.
+
+        Raises:
+            MalformedInput: another type, shape or size, K < 1, positions that do not rise or are
+                out of range.
+        """
+        data = array_bytes(queries, "queries", [np.int16], 2)
+        self._check_width(queries.shape[1])
+        filters = [None] * len(queries) if allowed is None else allowed
+        if not len(queries) == len(top_k) == len(filters):
+            raise MalformedInput(f"top_k, allowed: expected one for each of {len(queries)} queries")
+        for each in filters:
+            if each is not None:
+                array_bytes(each, "allowed", [np.int64], 1)
+        return self._rows.best(data, [integer(each, "top_k", 32) for each in top_k], filters)
+
+    def _check_width(self, width: int) -> None:
+        if width != self._width:
+            raise MalformedInput(f"query: {width} entries, expected {self._width}")
 
 
 def quantise(vector: npt.NDArray[np.float64], norm_bound: int) -> npt.NDArray[np.int16]:
