@@ -28,8 +28,9 @@ from ragaudit.ledger.messages.requests import (
     float32_values,
 )
 from ragaudit.ledger.messages.ties import TiesStatement
-from ragaudit.prover.answering.mechanism import Mechanism
+from ragaudit.prover.answering.mechanism import Embedding, Mechanism
 from ragaudit.prover.answering.query import Logged
+from ragaudit.prover.index.committed import CommittedIndex
 from ragaudit.verifier.terms import Terms
 
 # --- selections, answers and receipts ------------------------------------------------------------
@@ -431,11 +432,16 @@ class PassesTheBestOver(Mechanism):
     """
 
     def select_exactly(
-        self, exact: Scores, top_k: int, allowed: Sequence[int] | None = None
+        self,
+        index: CommittedIndex,
+        embedding: Embedding,
+        top_k: int,
+        allowed: Sequence[int] | None = None,
     ) -> tuple[int, ...]:
+        exact = self.scores(index, embedding)
         rows = range(len(exact)) if allowed is None else allowed
         best = max(rows, key=lambda i: int(exact[i]))
-        return super().select_exactly(exact, top_k, [i for i in rows if i != best])
+        return super().select_exactly(index, embedding, top_k, [i for i in rows if i != best])
 
 
 @exact(
@@ -451,9 +457,13 @@ class IgnoresFilters(Mechanism):
     """
 
     def select_exactly(
-        self, exact: Scores, top_k: int, allowed: Sequence[int] | None = None
+        self,
+        index: CommittedIndex,
+        embedding: Embedding,
+        top_k: int,
+        allowed: Sequence[int] | None = None,
     ) -> tuple[int, ...]:
-        return super().select_exactly(exact, top_k)
+        return super().select_exactly(index, embedding, top_k)
 
 
 @exact("vectors-cut", checks=("embedding",), reason="vector", complaint="embedding")

@@ -302,15 +302,16 @@ class ScoresAStaleVersion(Mechanism):
         super().__init__(embedder)
         self._first: dict[str, CommittedIndex] = {}
 
-    def scores(
+    def select_exactly(
         self,
         index: CommittedIndex,
         embedding: npt.NDArray[np.int16],
-        rows: npt.NDArray[np.int64] | None = None,
-    ) -> npt.NDArray[np.int64]:
-        first = self._first.setdefault(index.tenant, index)
+        top_k: int,
+        allowed: Sequence[int] | None = None,
+    ) -> tuple[int, ...]:
         # What is served is scored rightly: the account checks that.
-        return super().scores(first if rows is None else index, embedding, rows)
+        first = self._first.setdefault(index.tenant, index)
+        return super().select_exactly(first, embedding, top_k, allowed)
 
 
 @changing(
