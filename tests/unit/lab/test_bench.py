@@ -31,7 +31,7 @@ from ragaudit.lab.bench.harness import (
 )
 from ragaudit.lab.bench.load import Answered, Spent, values
 from ragaudit.lab.bench.sidecar import Latency, SidecarRun
-from ragaudit.lab.bench.workload import Sizes, Workload
+from ragaudit.lab.bench.workload import NUMPY, Sizes, Workload
 from ragaudit.lab.demo import services
 from ragaudit.lab.scenario.opening import Asked
 from ragaudit.ledger.log.database import open_engine, write_transaction
@@ -419,6 +419,17 @@ def test_a_file_has_no_queue(make_database: Callable[..., str]) -> None:
     options = ["jobs", "--database", make_database("sqlite"), "--rows", "20", "--records", "1"]
     result = CliRunner().invoke(app, options)
     assert result.exit_code != 0 and "PostgreSQL" in str(result.exception)
+
+
+def test_exact_scores_stand_beside_search_that_is_not_exact() -> None:
+    options = ["scores", "--rows", "70", "--dim", "40", "--questions", "3", "--runs", "1", "--json"]
+    result = CliRunner().invoke(app, options)
+    assert result.exit_code == 0, result.output
+    measured = json.loads(result.stdout)["measurements"]
+    assert len(measured) == 7
+    for each in measured:
+        assert each["baseline"] == (None if each["name"] == NUMPY else NUMPY)
+        assert each["records"] == (3 if each["name"].endswith("3 at once") else 1)
 
 
 def test_each_window_is_estimated_beside_every_pair() -> None:

@@ -115,6 +115,18 @@ def answer(
     )  # fmt: skip
 
 
+@app.command("scores", epilog="Example: ragaudit bench scores --rows 100000 --questions 16")
+def scores(
+    rows: Rows = 1000, dimension: Dimension = 384, top_k: TopK = 5,
+    questions: Annotated[
+        int, typer.Option("--questions", min=1, max=1000, help="Questions that wait together.")
+    ] = 16,
+    runs: Runs = 20, seconds: Allowance = ALLOWANCE, cores: Cores = None, as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Score rows exactly, for one question and for several at once; a record is a question."""
+    _run("scores", rows, dimension, top_k, "2", questions, runs, seconds, cores, None, as_json)
+
+
 @app.command("answer-http", epilog="Example: ragaudit bench answer-http --runs 100")
 def answer_http(
     rows: Rows = 1500, dimension: Dimension = 256, top_k: TopK = 5, sigma: Sigma = "2",
@@ -381,6 +393,10 @@ def _scenario(name: str) -> "Callable[[Task], list[Measurement]]":
         from ragaudit.lab.bench.service import answer_http  # noqa: PLC0415
 
         return answer_http
+    if name == "scores":
+        from ragaudit.lab.bench.scoring import scores  # noqa: PLC0415
+
+        return scores
     if name == "answer":
         from ragaudit.lab.bench.answering import answer  # noqa: PLC0415
 
