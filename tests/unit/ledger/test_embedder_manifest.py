@@ -30,35 +30,6 @@ def test_round_trip_and_digest() -> None:
     assert manifest.digest() == expected
 
 
-@for_each(
-    "change",
-    [
-        {"format": "ragaudit/v2/embedder"}, {"kind": "none"}, {"kind": "endpoint"},
-        {"name": ""}, {"name": 7}, {"dimension": 0},
-        {"dimension": 4097}, {"dimension": True}, {"dimension": "3"},
-        {"prompt_template": "no place"}, {"schema": []}, {"schema": {"pooling": 1}},
-        {"files": {"a": "AB" * 32}}, {"files": {"a": "ab" * 31}}, {"files": {"": "ab" * 32}},
-        {"extra": 1},
-    ],
-)  # fmt: skip
-def test_other_forms_are_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(MalformedError):
-        EmbedderManifest.from_json({**VALID, **change})
-
-
-@for_each("member", sorted(VALID))
-def test_a_missing_member_is_refused(member: str) -> None:
-    with pytest.raises(MalformedError):
-        EmbedderManifest.from_json({k: v for k, v in VALID.items() if k != member})
-
-
-def test_other_bytes_are_refused() -> None:
-    data = dumps(VALID)
-    for wrong in (data + b" ", b" " + data, data[:-1], b"[]", b"null"):
-        with pytest.raises(MalformedError):
-            EmbedderManifest.parse(wrong)
-
-
 def test_a_manifest_names_files_and_does_not_hold_them() -> None:
     with pytest.raises(MalformedError, match="manifest too long"):
         EmbedderManifest.parse(b" " * (MAX_MANIFEST_BYTES + 1))
@@ -88,23 +59,19 @@ def test_services_and_applications_that_embed_round_trip(document: dict[str, Any
 @for_each(
     "document",
     [
-        {**NONE, "kind": "files"}, {**NONE, "kind": "other"},
-        {**NONE, "kind": 7}, {**NONE, "prompt_template": "{text}"}, {**NONE, "schema": {"a": "b"}},
+        {**VALID, "kind": "none"}, {**VALID, "kind": "endpoint"},
+        {**VALID, "prompt_template": "no place"}, {**NONE, "kind": "files"},
+        {**NONE, "prompt_template": "{text}"}, {**NONE, "schema": {"a": "b"}},
         {**NONE, "files": {"a": "ab" * 32}}, {**NONE, "name": "wordllama"},
-        {**NONE, "probes": [PROBE]}, {**NONE, "probes": {}},
+        {**NONE, "probes": [PROBE]},
         {**VALID, "probes": [PROBE]},
         {**ENDPOINT, "probes": []}, {**ENDPOINT, "schema": {}},
         {**ENDPOINT, "prompt_template": None},
         {**ENDPOINT, "files": {"a": "ab" * 32}}, {**ENDPOINT, "probes": [PROBE, PROBE]},
-        {**ENDPOINT, "probes": [{**PROBE, "text": str(n)} for n in range(65)]},
-        {**ENDPOINT, "probes": [{**PROBE, "more": 1}]}, {**ENDPOINT, "probes": ["a"]},
         {**ENDPOINT, "probes": [{**PROBE, "vector": "AAH/AA=="}]},
         {**ENDPOINT, "probes": [{**PROBE, "vector": "AAAA"}]},
         {**ENDPOINT, "probes": [{**PROBE, "vector": "f39/"}]},
         {**ENDPOINT, "probes": [{**PROBE, "vector": "gAAA"}]},
-        {**ENDPOINT, "probes": [{**PROBE, "vector": "AAH"}]},
-        {**ENDPOINT, "probes": [{**PROBE, "text": ""}]},
-        {**ENDPOINT, "probes": [{**PROBE, "text": "x" * 1025}]},
     ],
 )  # fmt: skip
 def test_other_forms_of_either_kind_are_refused(document: dict[str, Any]) -> None:
