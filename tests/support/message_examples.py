@@ -16,12 +16,13 @@ from typing import Any
 from generation_messages import CHARGE, GENERATION, KEYWORDS
 from integrity_scene import policy_value
 from ragaudit.encoding.errors import RagauditError
-from ragaudit.lab.scenario.third_parties import trust_text
+from ragaudit.lab.scenario.third_parties import BeaconWindow, trust_text
 from ragaudit.ledger.messages.beacon import QUICKNET
 from ragaudit.ledger.messages.documents import ProvenIndex
 from ragaudit.ledger.messages.entries import Void
 from ragaudit.ledger.messages.kernel import Form, Items, MapOf, Message, Text
 from ragaudit.ledger.messages.missing import MissingEntry, MissingRecord
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.receipts import GeneratedReceipt
 from ragaudit.ledger.messages.shown import ProvenOpening
 from vector_scripts import VECTORS
@@ -53,6 +54,15 @@ _OPENINGS = {
     **{"kind": "text", "query": "q", "filter": "", "embedding": "AQA=", "sketch": ""},
 }
 _LOGGED = {"index": 3, "salt": _D, "proof": None}
+POLICY: dict[str, Any] = {
+    **BeaconWindow().policy_json(),
+    **{"account_index": True, "epochs": True, "versions": False, "generation": GENERATION},
+    "coalition_estimate": "ragaudit/v1/direction",
+    "cosigners": {"demand": "required", "trust": trust_text()},
+    "time_stamps": {"demand": "required"},
+    "owners": {"rows": {"beta": "0.01", "eta": "0.001", "minimum": 30}},
+}
+"""With every member that there is."""
 # Of those that no vector holds, by name.
 MADE: dict[str, Any] = {
     "WindowBody": {"policy": {}, "embedder": {}},
@@ -105,6 +115,7 @@ MADE: dict[str, Any] = {
         "request": {"counter": None, "filter": "", "query": "q"},
         **_OPENINGS,
     },
+    "Policy": POLICY,
     "OverlappingWindow": {"policy": policy_value(), "allowed": 1, "shared": 1},
     "VoidedCharge": {
         "format": "ragaudit/v1/voided-charge",
@@ -150,7 +161,13 @@ def messages() -> list[type[Message]]:
     for name in _PARTIES:
         _import(name)
     return sorted(
-        {kind for kind in _below(Message) if kind.__name__ not in _BASES and _declared(kind)},
+        {
+            kind
+            for kind in _below(Message)
+            if kind.__name__ not in _BASES
+            and kind.__module__.startswith(_PARTIES)
+            and _declared(kind)
+        },
         key=lambda kind: (kind.__module__, kind.__name__),
     )
 
@@ -178,6 +195,7 @@ def examples() -> dict[type[Message], Any]:
         **{"origin": "o", "tenant": "t", "version": 1, "document_secret": _D, "opening": opening},
         "announced": None,
     }
+    assert POLICY.keys() >= Policy._optional, "a new member of a policy: add it there"
     for kind in [kind for kind, document in found.items() if document is None]:
         found[kind] = _composed(kind, found, known)
     return found

@@ -115,7 +115,7 @@ def test_a_policy_is_read_and_digested() -> None:
     assert policy.to_json() == POLICY
     assert policy.digest == structure("policy", data)
     assert policy.origin == ORIGIN == policy.keys.log.name
-    assert policy.tenants == ("alpha", "beta")
+    assert policy.tenants == {"alpha": None, "beta": None}
     assert (policy.activations, policy.sampling_instant) == (3, 1_800_100_000)
     assert policy.estimator.seed == b"\x05" * 32
     assert policy.keys.provider == private(2).public

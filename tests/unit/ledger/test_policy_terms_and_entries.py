@@ -130,11 +130,12 @@ ROWS = {"beta": "0.01", "eta": "0.001", "minimum": 20}
 
 def test_owners_check_documents_or_are_not_mentioned() -> None:
     key = PrivateKey.from_seed(bytes(31) + b"o").public
-    terms = Policy.from_json(owned(ROWS, key.raw.hex())).owners
+    policy, plain = Policy.from_json(owned(ROWS, key.raw.hex())), Policy.from_json(owned())
+    terms = policy.owners
     assert terms is not None and terms.rows is not None and terms.rows.to_json() == ROWS
-    assert terms.key(policy_value()["tenants"][0]["id"]) == key and terms.key("other") is None
-    plain = Policy.from_json(owned()).owners
-    assert plain is not None and plain.rows is None and plain.keys == ()
+    assert policy.tenants[policy_value()["tenants"][0]["id"]] == key
+    assert plain.owners is not None and plain.owners.rows is None
+    assert set(plain.tenants.values()) == {None}
     without = Policy.from_json(policy_value())
     assert without.owners is None and b"owners" not in without.canonical
 

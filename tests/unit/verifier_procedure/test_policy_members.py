@@ -10,13 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from generation_messages import GENERATION, KEYWORDS
-from ragaudit.lab.scenario.third_parties import BeaconWindow, trust_text
-from ragaudit.ledger.messages import policy as policies
-from ragaudit.ledger.messages.fields import Fields
-from ragaudit.ledger.messages.kernel import Form, Message
-from ragaudit.ledger.messages.manifests import GeneratorManifest
+from message_examples import POLICY
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.verifier.terms import KNOWN, TERMS
 
@@ -28,24 +23,13 @@ OF_WINDOWS = {"least_claimed_anchored_share", "most_void_share", "most_withheld_
 
 def examples() -> list[dict[str, Any]]:
     """Policies that have every member that there is, and every kind of each."""
-    optional: dict[str, Any] = {
-        "account_index": True,
-        "coalition_estimate": "ragaudit/v1/direction",
-        "cosigners": {"demand": "required", "trust": trust_text()},
-        "epochs": True,
-        "time_stamps": {"demand": "required"},
-        "generation": GENERATION,
-        "owners": {"rows": {"beta": "0.01", "eta": "0.001", "minimum": 30}},
-    }
-    base = {**BeaconWindow().policy_json(), "versions": False, **optional}
     adaptive = {"edges": [9000, 10], "epsilon": "1/2", "enough": 3}
     generation: list[dict[str, Any]] = [
         {},
         {**KEYWORDS},
         {"mechanism": "murag-ada", "threshold": adaptive},
     ]
-    assert set(policies._OPTIONAL) == set(optional), "a new member of a policy: add it here"
-    return [{**base, "generation": {**GENERATION, **each}} for each in generation]
+    return [{**POLICY, "generation": {**GENERATION, **each}} for each in generation]
 
 
 def leaves(value: Any, path: str = "") -> Iterator[str]:
@@ -70,39 +54,6 @@ def rows() -> dict[str, tuple[str, str]]:
     return found
 
 
-@pytest.fixture(scope="module")
-def integers() -> dict[str, set[tuple[int, int]]]:
-    """The ranges with which members of the examples are read as integers."""
-    found: dict[str, set[tuple[int, int]]] = defaultdict(set)
-    integer, read, among = Fields.integer, Fields.read, Fields.among
-
-    def record(path: str, schema: dict[str, Any]) -> None:
-        for name, bounds in ranges(re.sub(r"\[\d+\]", "[]", path), schema):
-            found[name].add(bounds)
-
-    def of_integer(self: Fields, name: str, low: int, high: int) -> int:
-        record(self.path(name), {"type": "integer", "minimum": low, "maximum": high})
-        return integer(self, name, low, high)
-
-    def of_form(self: Fields, name: str, form: Form) -> Any:
-        record(self.path(name), form.schema)
-        return read(self, name, form)
-
-    def of_members(self: Fields, kind: type[Message]) -> Message:
-        record(self.where, kind.json_schema())
-        return among(self, kind)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Fields, "integer", of_integer)
-        patched.setattr(Fields, "read", of_form)
-        patched.setattr(Fields, "among", of_members)
-        for each in examples():
-            Policy.from_json(each)
-    for name, bounds in ranges("generation.generator", GeneratorManifest.json_schema()):
-        found[name].add(bounds)
-    return found
-
-
 def ranges(path: str, schema: dict[str, Any]) -> Iterator[tuple[str, tuple[int, int]]]:
     """Path and bounds of each integer that a schema describes."""
     if schema.get("type") == "integer":
@@ -118,7 +69,11 @@ def test_every_member_is_in_the_table_and_no_other() -> None:
     assert members == set(rows())
 
 
-def test_ranges_are_those_that_are_read(integers: dict[str, set[tuple[int, int]]]) -> None:
+def test_ranges_are_those_that_are_read() -> None:
+    integers: dict[str, set[tuple[int, int]]] = defaultdict(set)
+    for name, bounds in ranges("", Policy.json_schema()):
+        integers[name].add(bounds)
+
     def number(text: str) -> int:
         base, _, power = text.replace(",", "").partition("^")
         return int(base) ** int(power or 1)

@@ -272,7 +272,7 @@ def check_owner_key(policy: Policy, tenant: str, key: PublicKey) -> None:
         UnsupportedError: the policy names none.
         MalformedError: it names another one: nobody could rely on what this one signs.
     """
-    named = None if policy.owners is None else policy.owners.key(tenant)
+    named = policy.tenants.get(tenant)
     if named is None:
         where, expected = f"tenant {tenant}", "window.owners.keys in the provider's settings"
         raise UnsupportedError(

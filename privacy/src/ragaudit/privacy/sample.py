@@ -260,7 +260,7 @@ def tenant_stratum_id(tenant: str) -> str:
 def strata(
     records: Iterable[LoggedRecord],
     *,
-    tenants: Sequence[str],
+    tenants: Collection[str],
     receipts: Collection[int],
     rule: SamplingRule,
 ) -> tuple[Stratum, ...]:
@@ -315,7 +315,7 @@ def order(seed: bytes, stratum_id: str, population: Sequence[int], most: int) ->
 def draw_sample(
     records: Iterable[LoggedRecord],
     *,
-    tenants: Sequence[str],
+    tenants: Collection[str],
     receipts: Collection[int],
     rule: SamplingRule,
     seed: bytes,
@@ -410,7 +410,7 @@ def charge_stratum_id(tenant: str) -> str:
 def draw_charges(
     charges: Iterable[LoggedRecord],
     *,
-    tenants: Sequence[str],
+    tenants: Collection[str],
     rule: SamplingRule,
     whole: bool,
     seed: bytes,

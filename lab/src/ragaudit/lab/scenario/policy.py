@@ -9,7 +9,7 @@ from ragaudit.encoding.parameters import B
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, SigningKey
 from ragaudit.ledger.messages.columns import PublicColumn
-from ragaudit.ledger.messages.policy import FORMAT, LARGE_B
+from ragaudit.ledger.messages.policy import LARGE_B, Policy
 from ragaudit.ledger.messages.policy_terms import FILTER_GRAMMAR, NOISE_MEMBERS
 from ragaudit.privacy.coalition import hamming_threshold
 from ragaudit.verifier.terms import Terms
@@ -123,7 +123,7 @@ def policy_document(
         A document of its own that `Policy` accepts; ``changes`` may make it one that it refuses.
     """
     document: dict[str, Any] = {
-        "format": FORMAT,
+        "format": Policy.FORMAT,
         "provider": "rag.example",
         "window": "w1",
         "start": START,

@@ -42,16 +42,16 @@ points of the groups."""
 
 
 class Known(Form):
-    """The one text that version 1 knows how to honour."""
+    """The texts that version 1 knows how to honour."""
 
-    def __init__(self, known: str) -> None:
-        super().__init__("string", enum=[known])
+    def __init__(self, *known: str) -> None:
+        super().__init__("string", enum=list(known))
         self._known = known
 
     def read(self, value: Any) -> str:
-        if value != self._known:
-            raise UnsupportedError("not supported", expected=self._known)
-        return self._known
+        if not isinstance(value, str) or value not in self._known:
+            raise UnsupportedError("not supported", expected=" or ".join(self._known))
+        return value
 
 
 class BeaconChain(Message, where="chain"):

@@ -659,7 +659,7 @@ class DocumentProof(Message, kind="document-proof", where="document proof"):
             raise ProofRejected("of another window or tenant", where="documents")
         # Behind it are those of the tenants after this one, perhaps the accounts, and the close:
         # under another checkpoint there could be versions behind the list, which it does not know.
-        later = len(policy.tenants) - policy.tenants.index(self.tenant)
+        later = len(policy.tenants) - list(policy.tenants).index(self.tenant)
         if place.size - place.index != later + policy.account_index + 1:
             raise ProofRejected("not where a closed log has it", where="documents")
         return entry

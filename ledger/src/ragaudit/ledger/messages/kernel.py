@@ -287,7 +287,7 @@ UNSIGNED: Final = Mark()
 """Of a member that the signature does not cover."""
 
 EMBEDDED: Final = Mark()
-"""Of a message whose members stand among those of the outer one."""
+"""Of a message whose members stand among those of the outer one; None: each of them is null."""
 
 Name: TypeAlias = Annotated[str, Text(1, 64)]
 ProviderName: TypeAlias = Annotated[str, Text(1, 64, check_provider, "name of a provider")]
@@ -382,7 +382,7 @@ class Message:
     ERROR: ClassVar[type[MalformedError]] = MalformedRecord
     FORMS: ClassVar[Mapping[str, Form]]
 
-    def __init_subclass__(cls, kind: str = "", where: str = "") -> None:
+    def __init_subclass__(cls, kind: str = "", where: str | None = None) -> None:
         """Make the class a frozen dataclass, and its members readable and writable.
 
         Args:
@@ -393,7 +393,7 @@ class Message:
         """
         cls.KIND = kind or cls.KIND
         cls.FORMAT = PREFIX + cls.KIND if cls.KIND else ""
-        cls.WHERE = where or kind or cls.WHERE
+        cls.WHERE = (kind or cls.WHERE) if where is None else where
         # Equality, hash and text are the same for all: compiling them for each takes half of the
         # time in which a service loads its messages.
         dataclass(frozen=True, eq=False, repr=False)(cls)
@@ -405,7 +405,8 @@ class Message:
         cls.FORMS = {name: form_of(hints[name]) for name in names}
         cls._omitted = frozenset(name for name in names if OMITTED in marks[name])
         cls._signed = tuple(name for name in names if UNSIGNED not in marks[name])
-        cls._embedded = {name: hints[name].__origin__ for name in names if EMBEDDED in marks[name]}
+        embedded = {name: hints[name].__origin__ for name in names if EMBEDDED in marks[name]}
+        cls._embedded = {name: (get_args(kind) or (kind,))[0] for name, kind in embedded.items()}
         inner = list(cls._embedded.values())
         cls._names = frozenset({"format"} if cls.KIND else ()).union(
             set(names) - cls._embedded.keys(), *(kind._names for kind in inner)
@@ -444,8 +445,9 @@ class Message:
         for name in self._omitted:
             if shown[name] is None:
                 del shown[name]
-        for name in self._embedded:
-            shown |= shown.pop(name)
+        for name, kind in self._embedded.items():
+            part = shown.pop(name)
+            shown |= dict.fromkeys(kind._names) if part is None else part
         return shown
 
     @classmethod
@@ -489,7 +491,10 @@ class Message:
         found: dict[str, Any] = {}
         name = ""
         for name, kind in cls._embedded.items():
-            value = {**value, name: {each: value[each] for each in value.keys() & kind._names}}
+            part = {each: value[each] for each in value.keys() & kind._names}
+            optional = isinstance(cls.FORMS[name], OrNull)
+            empty = optional and all(each is None for each in part.values())
+            value = {**value, name: None if empty else part}
         try:
             for name, read in cls._readers:
                 found[name] = read(value.get(name))
@@ -532,8 +537,12 @@ class Message:
         """Return the JSON schema of the message, for OpenAPI."""
         properties: Schema = {"format": {"const": cls.FORMAT}} if cls.KIND else {}
         properties |= {name: form.schema for name, form in cls.FORMS.items()}
-        for name in cls._embedded:
-            properties |= properties.pop(name)["properties"]
+        for name, kind in cls._embedded.items():
+            properties.pop(name)
+            own = kind.json_schema()["properties"]
+            if isinstance(cls.FORMS[name], OrNull):
+                own = {each: {"anyOf": [said, {"type": "null"}]} for each, said in own.items()}
+            properties |= own
         return {
             "type": "object",
             "additionalProperties": False,

@@ -4,50 +4,58 @@ Only the form is checked here. Whether sigma gives the promised privacy, and the
 theta, is the verifier's to say.
 """
 
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, cast
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import Annotated, Any, Final, Literal, Self, cast
 
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.parameters import LIMITS, B
 from ragaudit.ledger.errors import MalformedNote, MalformedPolicy, MalformedRecord
-from ragaudit.ledger.messages.fields import Fields
+from ragaudit.ledger.log.checkpoints import parse_checkpoint
+from ragaudit.ledger.messages.beacon import MAX_ROUND, Known
 from ragaudit.ledger.messages.generation_terms import GenerationTerms, KeywordVoting
-from ragaudit.ledger.messages.identifiers import check_provider, check_window, log_origin
-from ragaudit.ledger.messages.kernel import OrNull, Text
+from ragaudit.ledger.messages.identifiers import check_window, log_origin
+from ragaudit.ledger.messages.kernel import (
+    ANYTHING,
+    EMBEDDED,
+    OMITTED,
+    Integer,
+    Items,
+    OrNull,
+    ProviderName,
+    Text,
+    WindowName,
+)
 from ragaudit.ledger.messages.policy_terms import (
     DIRECTION,
-    FILTER_GRAMMAR,
     MAX_CHECKPOINTS,
     MAX_INSTANTS,
     MAX_SECONDS,
     NOISE_MEMBERS,
+    TENANTS,
     AuditTerms,
-    BeaconTerms,
+    Beacon,
     CosignerTerms,
-    Demand,
     Estimator,
+    Flag,
+    IsDemanded,
     Metric,
     NoiseTerms,
     OwnerTerms,
     PolicyKeys,
+    PolicyMember,
+    PreviousCheckpoint,
     QueryKind,
     RetrievalTerms,
     StratumTerms,
     SubmitterTerms,
+    Tenants,
     exact,
-    read_beacon,
-    read_cosigners,
-    read_instants,
-    read_merge_delay,
-    read_previous_checkpoint,
-    read_tenants,
 )
 
 __all__ = [
-    "FORMAT",
     "MAX_CHECKPOINTS",
     "MAX_INSTANTS",
     "AuditTerms",
@@ -63,79 +71,81 @@ __all__ = [
     "exact",
 ]
 
-FORMAT = "ragaudit/v1/policy"
 LARGE_B = 4095  # of windows without noise
 MAX_WINDOW_SECONDS = 400 * 86_400
 MAX_KEYS = 50_000_000  # slots times queries per account: the leaves of C_seed
 
-_MEMBERS = """format provider window start end previous_checkpoint epsilon_acc delta_acc
-    delta_policy sigma relation rows_per_document norm_bound dimension top_k_max
-    queries_per_account slots coalition_max tenants calibration sampler activation_instants
-    activation_rounds beacon query_text_disclosure embedder_tolerance estimator filter_grammar
-    proof_mode audit merge_delay_seconds clock_skew_seconds promise_life_seconds
-    claim_margin_seconds release_seconds keys experiment_seed privacy metric largest_norm
-    public_columns query_kinds retry_seconds versions"""
-_OPTIONAL = (
-    "account_index", "coalition_estimate", "cosigners", "epochs", "generation", "owners",
-    "time_stamps",
-)  # fmt: skip
-_SAMPLER: dict[str, object] = {"id": "ragaudit/v1/dgs", "distance": "2^-100"}
+_SAMPLER: Final[dict[str, object]] = {"id": "ragaudit/v1/dgs", "distance": "2^-100"}
+_DAY: Final = 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(PolicyMember, kind="policy", where=""):
     """A parsed policy; members as in the specification, decimals as their text.
 
     Attributes:
-        canonical: the document itself, which the digest names.
         start, end, activation_instants: Unix seconds.
+        previous_checkpoint: text of the one that the window follows; None: it follows none.
         noise: None in an integrity window (``privacy`` "none"): nothing is added to scores, no
             epsilon is claimed, and the selection is the exact top K.
         norm_bound: B, 127 or, without noise only, 4095.
+        tenants: by rising name, each with the key of its owner.
+        activation_rounds: of the beacon, of each instant; they follow from the instants.
+        beacon: whose rounds are mixed into activations and sample; None with beacon "none".
         account_index: whether the log ends with an account index (5.14).
-        by_direction: whether the coalition estimate is that of 7.5, not of 7.2.
+        coalition_estimate: that of 7.5; None: that of 7.2.
         cosigners: whom else the checkpoints are shown to; None for nobody.
         epochs: whether the log may go on under later seed epochs (5.15).
         time_stamps: whether the audit fails without them; None: none are asked for.
-        beacon: whose rounds are mixed into activations and sample; None with beacon "none".
         generation: of the generation channel; None in a window without one.
         owners: what owners of documents can check (5.16); None: nothing.
     """
 
-    canonical: bytes
-    provider: str
-    window: str
-    start: int
-    end: int
-    previous_checkpoint: str | None
-    noise: NoiseTerms | None
-    retrieval: RetrievalTerms
-    norm_bound: int
-    dimension: int
-    top_k_max: int
-    queries_per_account: int
-    slots: int
-    tenants: tuple[str, ...]
-    activation_instants: tuple[int, ...]
-    query_text_disclosure: str
-    embedder_tolerance: int
+    provider: ProviderName
+    window: WindowName
+    start: Annotated[int, Integer(1, MAX_SECONDS)]
+    end: Annotated[int, Integer(2, MAX_SECONDS + MAX_WINDOW_SECONDS)]
+    previous_checkpoint: PreviousCheckpoint
+    privacy: Literal["gaussian", "none"]
+    noise: Annotated[NoiseTerms | None, EMBEDDED]
+    sampler: Annotated[Any, ANYTHING]
+    retrieval: Annotated[RetrievalTerms, EMBEDDED]
+    norm_bound: Annotated[int, Integer(B, LARGE_B)]
+    dimension: Annotated[int, Integer(1, LIMITS.dimension)]
+    top_k_max: Annotated[int, Integer(1, LIMITS.top_k)]
+    queries_per_account: Annotated[int, Integer(1, 1_000_000)]
+    slots: Annotated[int, Integer(1, 1_000_000)]
+    tenants: Annotated[Tenants, TENANTS]
+    activation_instants: Annotated[
+        tuple[Annotated[int, Integer(1, MAX_SECONDS)], ...], Items(2, MAX_INSTANTS)
+    ]
+    activation_rounds: Annotated[
+        tuple[Annotated[int, Integer(1, MAX_ROUND)] | None, ...], Items(2, MAX_INSTANTS)
+    ]
+    beacon: Beacon
+    query_text_disclosure: Literal["sampled", "none"]
+    embedder_tolerance: Annotated[int, Integer(0, 65_535)]
     estimator: Estimator
+    proof_mode: Annotated[str, Known("on-demand")]
     audit: AuditTerms
-    merge_delay_seconds: int
-    clock_skew_seconds: int
-    promise_life_seconds: int
-    claim_margin_seconds: int
-    release_seconds: int
+    merge_delay_seconds: Annotated[int, Integer(1, _DAY)]
+    clock_skew_seconds: Annotated[int, Integer(1, _DAY)]
+    promise_life_seconds: Annotated[int, Integer(1, _DAY)]
+    claim_margin_seconds: Annotated[int, Integer(1, _DAY)]
+    release_seconds: Annotated[int, Integer(1, 10**7 - 1)]
     keys: PolicyKeys
-    experiment_seed: str | None
-    account_index: bool = False
-    by_direction: bool = False
-    cosigners: CosignerTerms | None = None
-    epochs: bool = False
-    time_stamps: bool | None = None
-    beacon: BeaconTerms | None = None
-    generation: GenerationTerms | None = None
-    owners: OwnerTerms | None = None
+    experiment_seed: Annotated[str, Text(1, 500)] | None
+    account_index: Flag = False
+    coalition_estimate: Annotated[str | None, OrNull(Known(DIRECTION)), OMITTED] = None
+    cosigners: Annotated[CosignerTerms | None, OMITTED] = None
+    epochs: Flag = False
+    time_stamps: IsDemanded = None
+    generation: Annotated[GenerationTerms | None, OMITTED] = None
+    owners: Annotated[OwnerTerms | None, OMITTED] = None
+
+    @property
+    def by_direction(self) -> bool:
+        """Whether the coalition estimate is that of 7.5, not of 7.2."""
+        return self.coalition_estimate is not None
 
     @property
     def digest(self) -> bytes:
@@ -263,8 +273,16 @@ class Policy:
         """Least seconds between two checkpoints, with which a window stays below their cap."""
         return (self.sampling_instant - self.start) / (MAX_CHECKPOINTS // 2)
 
+    @cached_property
+    def canonical(self) -> bytes:
+        """The document itself, which the digest names."""
+        return canonical_json.dumps(super().to_json())
+
+    def __hash__(self) -> int:
+        return hash(self.canonical)
+
     def encode(self) -> bytes:
-        """Return the canonical bytes, the ones that were parsed."""
+        """Return `canonical`."""
         return self.canonical
 
     def to_json(self) -> dict[str, Any]:
@@ -272,131 +290,123 @@ class Policy:
         return cast("dict[str, Any]", canonical_json.loads(self.canonical))
 
     @classmethod
-    def parse(cls, data: bytes) -> "Policy":
+    def parse(cls, data: bytes) -> Self:
         """Return the policy of canonical bytes: another spelling would have another digest.
 
         Raises:
             MalformedPolicy: not canonical, a member missing, unknown, ill-typed or out of range.
             UnsupportedError: a well-formed value that this code does not know.
         """
-        return _of_bytes(data)
+        found: Self = _of_bytes(data)
+        return found
 
     @classmethod
-    def from_json(cls, value: Any) -> "Policy":
+    def read(cls, value: Any) -> Self:
         """Return the policy of a JSON value; raises as `parse`."""
-        held = value if isinstance(value, dict) else {}
-        members = " ".join([_MEMBERS, *(name for name in _OPTIONAL if name in held)])
+        if isinstance(value, dict) and value.get("privacy") == "none":
+            # A sigma beside "none" could be read as a promise: of nothing.
+            for name in (*NOISE_MEMBERS, "experiment_seed"):
+                if value.get(name) is not None:
+                    raise MalformedPolicy("another value", where=name, expected="None")
         try:
-            canonical = canonical_json.dumps(value)
-            return _parse(Fields(value, members, MalformedPolicy), canonical)
+            return super().read(value)
         except (MalformedNote, MalformedRecord) as error:
             raise MalformedPolicy(error.what, where=error.where, expected=error.expected) from error
 
+    def _check(self) -> None:
+        self._check_supported()
+        self._check_times()
+        if self.norm_bound != B and (self.noised or self.norm_bound != LARGE_B):
+            raise MalformedError("another value", where="norm_bound", expected=str(B))
+        _check_range(
+            "queries_per_account",
+            self.queries_per_account,
+            1,
+            min(1_000_000, MAX_KEYS // self.slots),
+        )
+        if self.noised:
+            _check_range("coalition_max", self.noise_terms.coalition_max, 1, self.slots)
+        self._check_keys()
+        if self.previous_checkpoint is not None:
+            origin = parse_checkpoint(self.previous_checkpoint.encode()).checkpoint.origin
+            before = origin.removeprefix(f"{self.provider}/ragaudit/")
+            if before in (origin, self.window):  # another provider's, or this window itself
+                what = "not of another window of this provider"
+                raise MalformedError(what, where="previous_checkpoint")
+            check_window(before)
+
+    def _check_supported(self) -> None:
+        if self.noise is None and self.privacy == "gaussian":
+            raise MalformedError("null", where="epsilon_acc", expected="a decimal")
+        supported = _SAMPLER if self.noised else None
+        if self.sampler != supported:
+            raise UnsupportedError("not supported", where="sampler", expected=str(supported))
+        if self.by_direction and not self.noised:  # without noise there is none
+            raise UnsupportedError("not supported", where="coalition_estimate")
+        if self.generation is None:
+            return
+        if not self.noised or self.retrieval.versions or "text" not in self.retrieval.query_kinds:
+            # Without noise no keys are committed to that coins could come from.
+            raise UnsupportedError(
+                "no generation channel in such a window",
+                where="generation",
+                expected='privacy "gaussian", one version of each index, and texts as queries',
+            )
+        # A divergence of g rows at once is none of g times one row.
+        if isinstance(self.generation.answerer, KeywordVoting) and self.rows_per_document != 1:
+            what = "dp-ksa with documents of several rows"
+            raise UnsupportedError(what, where="rows_per_document", expected="1")
+
+    def _check_times(self) -> None:
+        start, end, instants = self.start, self.end, self.activation_instants
+        _check_range("end", end, start + 1, start + MAX_WINDOW_SECONDS)
+        # A chain that has not begun: nobody knows whether it will.
+        if self.beacon is not None and self.beacon.chain.genesis > start:
+            what = "after the window's start"
+            raise MalformedError(what, where="beacon.genesis", expected="a chain that runs")
+        if any(a >= b for a, b in pairwise(instants)):
+            raise MalformedError("not rising", where="activation_instants")
+        # The last instant comes after the end: its value, the sample's seed, is known to nobody
+        # before.
+        if not (instants[0] <= start and instants[-2] < end <= instants[-1]):
+            expected = "t_1 <= start, t_(A-1) < end <= t_A"
+            raise MalformedError("do not fit", where="activation_instants", expected=expected)
+        rounds = tuple(map(self.round_of, range(1, len(instants) + 1)))
+        # Stated for who reads it; a later one could be chosen by what it does to noise and sample.
+        if self.activation_rounds != rounds:
+            what = "not those that instants and delay fix"
+            expected = f"{rounds[0]}, .., {rounds[-1]}"
+            raise MalformedError(what, where="activation_rounds", expected=expected)
+        # At least twice the spacing of checkpoints, so that each covers what came since the last.
+        least = max(1, -(-4 * (instants[-1] - start) // MAX_CHECKPOINTS))
+        _check_range("merge_delay_seconds", self.merge_delay_seconds, least, _DAY)
+        most = min(_DAY, end - start - 1)
+        _check_range("claim_margin_seconds", self.claim_margin_seconds, 1, most)
+        _check_range("release_seconds", self.release_seconds, 1, self.audit.deadline_seconds - 1)
+
+    def _check_keys(self) -> None:
+        self.keys.check_origin(self.origin)
+        for number, key in enumerate(self.tenants.values()):
+            where = f"tenants[{number}]"
+            if key is not None and self.owners is None:
+                raise UnsupportedError("owners' keys", where=where, expected="owner_key null")
+            if key is not None and (role := self.keys.role(key)):
+                raise MalformedError(
+                    f"the key of keys.{role}",
+                    where=f"{where}.owner_key",
+                    expected="a key of the owner's own",
+                )
+        cosigners = () if self.cosigners is None else self.cosigners.trust.keys
+        if any(key.public in self.keys.roles.values() for key in cosigners):
+            expected = "third parties' keys"
+            raise MalformedError("a key of the policy", where="cosigners.trust", expected=expected)
+
 
 @lru_cache(maxsize=32)  # a service reads the policies of its windows at nearly every request
-def _of_bytes(data: bytes) -> Policy:
-    try:
-        value = canonical_json.loads(data)
-    except MalformedError as error:
-        raise MalformedPolicy(error.what, where=error.where, expected=error.expected) from error
-    return Policy.from_json(value)
+def _of_bytes(data: bytes) -> Any:
+    return super(Policy, Policy).parse(data)
 
 
-def _parse(f: Fields, canonical: bytes) -> Policy:
-    f.constant("format", FORMAT)
-    for name in ("account_index", "epochs"):
-        if name in f.value:
-            f.constant(name, True)
-    noised = f.choice("privacy", "gaussian", "none") == "gaussian"
-    if noised or f.raw("norm_bound") != LARGE_B:
-        f.constant("norm_bound", B)
-    _check_supported(f, noised)
-    provider = check_provider(f.text("provider", 1, 64))
-    window = check_window(f.text("window", 1, 64))
-    start = f.integer("start", 1, MAX_SECONDS)
-    end = f.integer("end", start + 1, start + MAX_WINDOW_SECONDS)
-    slots = f.integer("slots", 1, 1_000_000)
-    queries = f.integer("queries_per_account", 1, min(1_000_000, MAX_KEYS // slots))
-    beacon = read_beacon(f, start)
-    instants = read_instants(f, start, end, beacon)
-    audit, keys = f.message("audit", AuditTerms), f.message("keys", PolicyKeys)
-    keys.check_origin(log_origin(provider, window))
-    tenants, owners = read_tenants(f, keys)
-    return Policy(
-        canonical=canonical,
-        provider=provider,
-        window=window,
-        start=start,
-        end=end,
-        previous_checkpoint=read_previous_checkpoint(f, provider, window),
-        noise=_noise(f, slots, noised=noised),
-        retrieval=f.among(RetrievalTerms),
-        norm_bound=f.integer("norm_bound", B, LARGE_B),
-        dimension=f.integer("dimension", 1, LIMITS.dimension),
-        top_k_max=f.integer("top_k_max", 1, LIMITS.top_k),
-        queries_per_account=queries,
-        slots=slots,
-        tenants=tenants,
-        activation_instants=instants,
-        query_text_disclosure=f.choice("query_text_disclosure", "sampled", "none"),
-        embedder_tolerance=f.integer("embedder_tolerance", 0, 65_535),
-        estimator=f.message("estimator", Estimator),
-        audit=audit,
-        merge_delay_seconds=read_merge_delay(f, instants[-1] - start),
-        clock_skew_seconds=f.integer("clock_skew_seconds", 1, 86_400),
-        promise_life_seconds=f.integer("promise_life_seconds", 1, 86_400),
-        claim_margin_seconds=f.integer("claim_margin_seconds", 1, min(86_400, end - start - 1)),
-        release_seconds=f.integer("release_seconds", 1, audit.deadline_seconds - 1),
-        keys=keys,
-        experiment_seed=f.read("experiment_seed", OrNull(Text(1, 500))),
-        account_index="account_index" in f.value,
-        by_direction="coalition_estimate" in f.value,
-        cosigners=read_cosigners(f, keys) if "cosigners" in f.value else None,
-        epochs="epochs" in f.value,
-        time_stamps=f.message("time_stamps", Demand).required if "time_stamps" in f.value else None,
-        beacon=beacon,
-        generation=_generation(f, noised=noised) if "generation" in f.value else None,
-        owners=owners,
-    )
-
-
-def _check_supported(f: Fields, noised: bool) -> None:
-    supported: dict[str, tuple[object, ...]] = {
-        "sampler": (_SAMPLER if noised else None,),
-        "filter_grammar": ("empty", FILTER_GRAMMAR),
-        "proof_mode": ("on-demand",),
-    }
-    if "coalition_estimate" in f.value:  # without noise there is none
-        supported["coalition_estimate"] = (DIRECTION,) if noised else ()
-    for name, values in supported.items():
-        if f.raw(name) not in values:
-            expected = " or ".join(map(str, values))
-            raise UnsupportedError("not supported", where=name, expected=expected)
-
-
-def _noise(f: Fields, slots: int, *, noised: bool) -> NoiseTerms | None:
-    if noised:
-        noise = f.among(NoiseTerms)
-        if noise.coalition_max > slots:
-            raise f.error("coalition_max", "more than slots", f"1..{slots}")
-        return noise
-    # A sigma beside "none" could be read as a promise; there is nothing that it would be of.
-    for name in (*NOISE_MEMBERS, "experiment_seed"):
-        f.constant(name, None)
-    return None
-
-
-def _generation(f: Fields, *, noised: bool) -> GenerationTerms:
-    if not noised or f.raw("versions") is True or "text" not in f.raw("query_kinds"):
-        # Without noise no keys are committed to that coins could come from.
-        raise UnsupportedError(
-            "no generation channel in such a window",
-            where="generation",
-            expected='privacy "gaussian", one version of each index, and texts as queries',
-        )
-    terms = f.message("generation", GenerationTerms)
-    # A divergence of g rows at once is none of g times one row.
-    if isinstance(terms.answerer, KeywordVoting) and f.raw("rows_per_document") != 1:
-        what = "dp-ksa with documents of several rows"
-        raise UnsupportedError(what, where="rows_per_document", expected="1")
-    return terms
+def _check_range(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise MalformedError("not such an integer", where=name, expected=f"{low}..{high}")

@@ -6,10 +6,9 @@ when it existed; nobody of the audit is one. What a missing word of theirs means
 window: the audit fails, or the verdict says that it is missing.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from fractions import Fraction
-from itertools import pairwise
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from ragaudit.encoding.errors import MalformedError, UnsupportedError
 from ragaudit.encoding.parameters import LIMITS, SQUARED_NORM
@@ -20,20 +19,22 @@ from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, MAX_NOTE_BYTES
 from ragaudit.ledger.log.tlog_policy import MAX_POLICY_BYTES, NO_QUORUM, TrustPolicy
-from ragaudit.ledger.messages.beacon import BeaconChain
+from ragaudit.ledger.messages.beacon import BeaconChain, Known
 from ragaudit.ledger.messages.columns import MAX_COLUMNS, PublicColumn
-from ragaudit.ledger.messages.fields import Fields
-from ragaudit.ledger.messages.identifiers import check_window
 from ragaudit.ledger.messages.kernel import (
+    BOOLEAN,
     EMBEDDED,
+    OMITTED,
     Choice,
     Converted,
     Digest,
+    Form,
     Integer,
     Items,
     KeyInHex,
     Message,
     Nested,
+    OrNull,
     TenantName,
     Text,
     Vkey,
@@ -235,7 +236,7 @@ class RetrievalTerms(PolicyMember):
     metric: Metric
     largest_norm: Annotated[str, decimals(Fraction(10**9))] | None
     public_columns: Annotated[tuple[PublicColumn, ...], Items(0, MAX_COLUMNS)]
-    filter_grammar: Literal["empty", "ragaudit/v1/filter"]
+    filter_grammar: Annotated[str, Known("empty", FILTER_GRAMMAR)]
     query_kinds: Annotated[tuple[QueryKind, ...], Items(1, 2)]
     retry_seconds: Annotated[int, Integer(0, 3600)]
     versions: bool
@@ -288,60 +289,22 @@ class BeaconTerms(PolicyMember):
         return self.chain.first_from(instant + self.delay_seconds)
 
 
-def read_beacon(f: Fields, start: int) -> BeaconTerms | None:
-    """Return the beacon among a policy's members; None for the beacon "none".
+class _BeaconForm(Form):
+    """The terms of the beacon; null for the beacon "none"."""
 
-    Args:
-        f: the policy.
-        start: of the window, Unix seconds.
+    def __init__(self) -> None:
+        either = [{"const": NO_BEACON}, Nested(BeaconTerms).schema]
+        super().__init__("", lambda terms: terms.to_json() if terms else NO_BEACON, anyOf=either)
 
-    Raises:
-        MalformedPolicy: not such terms.
-        UnsupportedError: another kind of beacon.
-    """
-    value = f.raw("beacon")
-    if value == NO_BEACON:
-        return None
-    if not isinstance(value, dict) or value.get("kind") != "drand":
-        expected = f'{NO_BEACON} or kind "drand"'
-        raise UnsupportedError("not supported", where="beacon", expected=expected)
-    terms = f.message("beacon", BeaconTerms)
-    # A chain that has not begun: nobody knows whether it will.
-    if terms.chain.genesis > start:
-        raise f.error("beacon.genesis", "after the window's start", "a chain that runs")
-    return terms
+    def read(self, value: Any) -> BeaconTerms | None:
+        if value == NO_BEACON:
+            return None
+        if not isinstance(value, dict) or value.get("kind") != "drand":
+            raise UnsupportedError("not supported", expected=f'{NO_BEACON} or kind "drand"')
+        return BeaconTerms.read(value)
 
 
-def read_instants(f: Fields, start: int, end: int, beacon: BeaconTerms | None) -> tuple[int, ...]:
-    """Return the activation instants of a policy, the sampling instant last; Unix seconds.
-
-    Args:
-        f: the policy.
-        start, end: of the window, Unix seconds.
-        beacon: of the policy, which with the instants fixes the rounds.
-
-    Raises:
-        MalformedPolicy: not such instants, or not their rounds.
-    """
-    instants = f.integers("activation_instants", (2, MAX_INSTANTS), 1, MAX_SECONDS)
-    if any(a >= b for a, b in pairwise(instants)):
-        raise f.error("activation_instants", "not rising")
-    # The last instant comes after the end: its value, the sample's seed, is known to nobody before.
-    if not (instants[0] <= start and instants[-2] < end <= instants[-1]):
-        raise f.error("activation_instants", "do not fit", "t_1 <= start, t_(A-1) < end <= t_A")
-    if beacon is None:
-        if f.raw("activation_rounds") != [None] * len(instants):
-            raise f.error("activation_rounds", "not null each", f"{len(instants)} times null")
-        return instants
-    rounds = [beacon.round_at(instant) for instant in instants]
-    # Stated for who reads it; a later round could be chosen by what it does to noise and sample.
-    if f.raw("activation_rounds") != rounds:
-        raise f.error(
-            "activation_rounds",
-            "not those that instants and delay fix",
-            f"{rounds[0]}, .., {rounds[-1]}",
-        )
-    return instants
+Beacon: TypeAlias = Annotated[BeaconTerms | None, _BeaconForm()]
 
 
 def time_to_hand_in(merge_delay: int, skew: int) -> int:
@@ -355,39 +318,13 @@ def time_to_hand_in(merge_delay: int, skew: int) -> int:
     return merge_delay + skew + HAND_IN_SECONDS
 
 
-def read_merge_delay(f: Fields, seconds: int) -> int:
-    """Return the merge delay of a policy.
-
-    Args:
-        f: the policy.
-        seconds: from the window's start to its sampling instant.
-
-    Raises:
-        MalformedPolicy: not such a delay, or too short for the window.
-    """
-    # At least twice the spacing of checkpoints, so that each covers what came since the last.
-    return f.integer("merge_delay_seconds", max(1, -(-4 * seconds // MAX_CHECKPOINTS)), 86_400)
+def _check_note(text: str) -> None:
+    parse_checkpoint(text.encode())
 
 
-def read_previous_checkpoint(f: Fields, provider: str, window: str) -> str | None:
-    """Return the text of the checkpoint that a policy's window follows; None if it follows none.
-
-    Args:
-        f: the policy.
-        provider, window: of the policy.
-
-    Raises:
-        MalformedPolicy, MalformedNote: not a checkpoint of another window of this provider.
-    """
-    if f.raw("previous_checkpoint") is None:
-        return None
-    note = f.text("previous_checkpoint", 1, MAX_NOTE_BYTES)
-    origin = parse_checkpoint(note.encode()).checkpoint.origin
-    before = origin.removeprefix(f"{provider}/ragaudit/")
-    if before in (origin, window):  # another provider's, or this window itself
-        raise f.error("previous_checkpoint", "not of another window of this provider")
-    check_window(before)
-    return note
+PreviousCheckpoint: TypeAlias = (
+    Annotated[str, Text(1, MAX_NOTE_BYTES, _check_note, "checkpoint (6.4)")] | None
+)
 
 
 class RowTerms(PolicyMember):
@@ -402,7 +339,9 @@ class RowTerms(PolicyMember):
     sample: Annotated[StratumTerms, EMBEDDED]
 
 
-class _Owners(PolicyMember):
+class OwnerTerms(PolicyMember):
+    """What owners of documents can check; ``rows`` None: the auditor samples none."""
+
     rows: RowTerms | None
 
 
@@ -411,49 +350,22 @@ class _Tenant(PolicyMember):
     owner_key: KeyInHex | None
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerTerms:
-    """The member ``owners``, and the owners' keys beside the tenants.
-
-    Attributes:
-        rows: None: the auditor samples none.
-        keys: tenant and key of its owner, of the tenants that have one.
-    """
-
-    rows: RowTerms | None
-    keys: tuple[tuple[str, PublicKey], ...] = field(default=())
-
-    def key(self, tenant: str) -> PublicKey | None:
-        """Return the key of a tenant's owner; None if the policy names none."""
-        return dict(self.keys).get(tenant)
+Tenants: TypeAlias = Mapping[str, PublicKey | None]
+"""The names of a policy's tenants, rising, each with the key of its owner."""
 
 
-def read_tenants(f: Fields, keys: PolicyKeys) -> tuple[tuple[str, ...], OwnerTerms | None]:
-    """Return the names of a policy's tenants, rising, and what their owners can check.
-
-    Args:
-        f: the policy; without ``owners`` no tenant has a key.
-        keys: of the policy, none of which is an owner's.
-
-    Raises:
-        MalformedPolicy: names that do not rise, or a key of the policy.
-        UnsupportedError: an owner's key in a policy without ``owners``.
-    """
-    tenants: tuple[_Tenant, ...] = f.read("tenants", Items(1, MAX_TENANTS, Nested(_Tenant)))
+def _read_tenants(tenants: tuple[_Tenant, ...]) -> Tenants:
     names = [tenant.id for tenant in tenants]
     if names != sorted(set(names)):
-        raise f.error("tenants", "ids not rising and distinct")
-    owned = {each.id: each.owner_key for each in tenants if each.owner_key is not None}
-    for number, tenant in enumerate(tenants):
-        where = f"tenants[{number}]"
-        if tenant.owner_key is not None and "owners" not in f.value:
-            raise UnsupportedError("owners' keys", where=where, expected="owner_key null")
-        if tenant.owner_key is not None and (role := keys.role(tenant.owner_key)):
-            expected = "a key of the owner's own"
-            raise f.error(f"{where}.owner_key", f"the key of keys.{role}", expected)
-    if "owners" not in f.value:
-        return tuple(names), None
-    return tuple(names), OwnerTerms(f.message("owners", _Owners).rows, tuple(owned.items()))
+        raise MalformedError("ids not rising and distinct")
+    return {tenant.id: tenant.owner_key for tenant in tenants}
+
+
+TENANTS: Final = Converted(
+    Items(1, MAX_TENANTS, Nested(_Tenant)),
+    _read_tenants,
+    lambda tenants: [_Tenant(*each).to_json() for each in tenants.items()],
+)
 
 
 class Demand(PolicyMember):
@@ -485,6 +397,32 @@ _TRUST: Final = Converted(
 )
 
 
+def _written_demand(required: bool | None) -> dict[str, Any] | None:
+    return None if required is None else Demand("required" if required else "reported").to_json()
+
+
+IsDemanded: TypeAlias = Annotated[
+    bool | None,
+    Converted(
+        OrNull(Nested(Demand)), lambda found: found and found.required, _written_demand, "demand"
+    ),
+    OMITTED,
+]
+"""Whether the audit fails without it; None: nobody asks."""
+
+
+def _read_flag(value: bool | None) -> bool:
+    if value is False:
+        raise MalformedError("another value", expected="True")
+    return bool(value)
+
+
+Flag: TypeAlias = Annotated[
+    bool, Converted(OrNull(BOOLEAN), _read_flag, lambda value: value or None, "true"), OMITTED
+]
+"""Left out where it is not true."""
+
+
 class CosignerTerms(Demand):
     """Further cosigners and their quorum, the member ``cosigners``.
 
@@ -498,19 +436,3 @@ class CosignerTerms(Demand):
     def least(self) -> int:
         """How many cosigners at least sign what passes the audit; 0 where it only reports them."""
         return self.trust.least if self.required else 0
-
-
-def read_cosigners(f: Fields, keys: PolicyKeys) -> CosignerTerms:
-    """Return the further cosigners among a policy's members.
-
-    Args:
-        f: the policy, with the member.
-        keys: of the policy, none of which is a third party's.
-
-    Raises:
-        MalformedPolicy: not such terms, or a trust policy that asks for nothing.
-    """
-    terms = f.message("cosigners", CosignerTerms)
-    if any(key.public in keys.roles.values() for key in terms.trust.keys):
-        raise f.error("cosigners.trust", "a key of the policy", "third parties' keys")
-    return terms

@@ -39,7 +39,7 @@ class SignedMessage(Message):
 
     signature: Signature = field(default=bytes(SIGNATURE_BYTES), repr=False, kw_only=True)
 
-    def __init_subclass__(cls, kind: str = "", where: str = "") -> None:
+    def __init_subclass__(cls, kind: str = "", where: str | None = None) -> None:
         """Check further that what the signature is to cover can be signed; TypeError."""
         super().__init_subclass__(kind=kind, where=where)
         if kind and cls.signed_fields is SignedMessage.signed_fields:

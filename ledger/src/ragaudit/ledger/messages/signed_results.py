@@ -424,7 +424,7 @@ class OwnerResult(SignedResult):
             EnvelopeRejected: signed by another key, or not at all.
             RejectedError: of another window or tenant.
         """
-        key = None if policy.owners is None else policy.owners.key(tenant)
+        key = policy.tenants.get(tenant)
         if key is None:
             raise UnsupportedError(
                 "the policy names no key of the owner", where=f"tenant {tenant}",

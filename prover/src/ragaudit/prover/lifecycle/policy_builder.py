@@ -17,7 +17,7 @@ from ragaudit.ledger.log.tlog_policy import TrustPolicy
 from ragaudit.ledger.messages.beacon import QUICKNET, BeaconChain
 from ragaudit.ledger.messages.identifiers import log_origin
 from ragaudit.ledger.messages.manifests import GeneratorManifest
-from ragaudit.ledger.messages.policy import FORMAT, Policy
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.policy_terms import (
     DIRECTION,
     FILTER_GRAMMAR,
@@ -125,7 +125,7 @@ class PolicyBuilder:
         instants.append(end + settings.sampling_after_seconds)
         origin = log_origin(self._provider, window)
         return {
-            "format": FORMAT,
+            "format": Policy.FORMAT,
             "provider": self._provider,
             "window": window,
             "start": start,

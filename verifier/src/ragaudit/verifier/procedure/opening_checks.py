@@ -275,8 +275,7 @@ def check_commitments(context: Context, found: Findings) -> None:
     owned = policy.owners is not None
     if any((opened.id_commitment is not None) != owned for opened in opening.tenants):
         found.fault("document secrets are committed to if, and only if, the policy has owners")
-    tenants = tuple(opened.tenant for opened in opening.tenants)
-    if tenants != policy.tenants:
+    if [opened.tenant for opened in opening.tenants] != list(policy.tenants):
         found.fault("the opening's tenants are not the policy's")
     _check_indexes(context, found)
     with found.attempt("empty checkpoint"):
@@ -289,7 +288,8 @@ def check_commitments(context: Context, found: Findings) -> None:
     if context.now is None:
         _check_countersigned(context, found)
     seed = "seed" if policy.noised else "no seed"
-    found.summary = f"{len(tenants)} index commitments, {seed} and embedder as countersigned"
+    count = len(opening.tenants)
+    found.summary = f"{count} index commitments, {seed} and embedder as countersigned"
 
 
 def _check_indexes(context: Context, found: Findings) -> None:

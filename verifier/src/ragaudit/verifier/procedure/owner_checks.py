@@ -245,7 +245,7 @@ def check_documents(context: Context, found: Findings) -> None:
     # Where the last entry is no close, nobody knows which ones must be the lists: check 5 says so.
     _ = context.close
     stated = [(f"entry {e.index}", Documents.parse(e.body)) for e in context.log.lists]
-    if tuple(body.tenant for _, body in stated) != policy.tenants:
+    if [body.tenant for _, body in stated] != list(policy.tenants):
         expected = ", ".join(policy.tenants)
         found.fault(f"the log does not end with one document list each, in order, of {expected}")
     for tenant in policy.tenants:

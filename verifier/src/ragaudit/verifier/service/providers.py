@@ -25,7 +25,7 @@ from ragaudit.encoding.errors import (
 from ragaudit.encoding.signing import PublicKey, SignatureRejected
 from ragaudit.ledger.log.database import Rows
 from ragaudit.ledger.messages.identifiers import check_provider
-from ragaudit.ledger.messages.policy import FORMAT
+from ragaudit.ledger.messages.policy import Policy
 from ragaudit.ledger.messages.signed import (
     DIGEST_FORM,
     DIGEST_HEADER,
@@ -132,8 +132,8 @@ def check_identity(policy: dict[str, Any], provider: str, keys: Mapping[str, str
         MalformedError: no policy, or an ill-formed window name.
         RejectedError: another provider or another key.
     """
-    if policy.get("format") != FORMAT:
-        raise MalformedError("not a policy", where="policy/format", expected=FORMAT)
+    if policy.get("format") != Policy.FORMAT:
+        raise MalformedError("not a policy", where="policy/format", expected=Policy.FORMAT)
     window = policy.get("window")
     if not isinstance(window, str) or NAME.fullmatch(window) is None:
         raise MalformedError("not a window's name", where="policy/window", expected=NAME.pattern)
