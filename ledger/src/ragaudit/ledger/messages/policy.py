@@ -404,7 +404,9 @@ class Policy(PolicyMember, kind="policy", where=""):
 
 @lru_cache(maxsize=32)  # a service reads the policies of its windows at nearly every request
 def _of_bytes(data: bytes) -> Any:
-    return super(Policy, Policy).parse(data)
+    policy = super(Policy, Policy).parse(data)
+    vars(policy)["canonical"] = data  # they are read as nothing else
+    return policy
 
 
 def _check_range(name: str, value: int, low: int, high: int) -> None:
