@@ -57,7 +57,10 @@ class Mechanism:
             vector: float32[d], not zero, without NaN or infinity.
             norm_bound: B of the policy.
         """
-        return quantise(vector, norm_bound).astype(np.int16)
+        try:
+            return core.quantise(vector.astype(np.float64), norm_bound)
+        except core.MalformedInput:
+            return quantise(vector, norm_bound).astype(np.int16)  # says what is wrong
 
     def sketch(self, embedding: Embedding, seed: bytes, bits: int) -> bytes:
         """Return the sketch of e, ``bits`` signs of projections, packed (spec 2.4).
