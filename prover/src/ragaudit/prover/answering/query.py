@@ -300,8 +300,9 @@ class Selected(Stage):
             delivery: what leaves for it.
         """
         return self.context.stages.logged(
-            self.context, self.window, self.registered, record, delivery.rows, delivery.withdrawn
-        )
+            self.context, self.window, self.registered, record, self.version, delivery.rows,
+            delivery.withdrawn,
+        )  # fmt: skip
 
     def delivered(self) -> Delivery:
         """Return what of the selection can be given out, and what is withdrawn.
@@ -399,16 +400,21 @@ class Selected(Stage):
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Logged(Stage):
-    """The record is durable and the fence knows of it: it may be answered."""
+    """The record is durable and the fence knows of it: it may be answered.
+
+    Attributes:
+        index_version: that the record names; its body is not read for it.
+    """
 
     record: LoggedRecord
+    index_version: int
     rows: Sequence[SelectedRow]
     withdrawn: tuple[int, ...] = ()
 
     @property
     def version(self) -> int:
         """The version of the index that the record names."""
-        return self.record.record.version
+        return self.index_version
 
     def answered(self) -> Answer:
         """5. Return the answer alone; its receipt can be made of what is stored at any time.
