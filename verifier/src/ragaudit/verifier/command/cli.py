@@ -575,14 +575,10 @@ def _verdict_key(
     Raises:
         MalformedError: it is not known, and nobody said that the service may name it.
     """
-    from ragaudit.verifier import keys as key_files
-    from ragaudit.verifier import settings as settings_files
-
     if given is not None:
         return given
     if settings is not None:
-        own = settings_files.load(settings)
-        return key_files.load(own.secrets, own.name, own.arbiter).verdict.public
+        return _own_key(settings).public
     if not allow_unpinned:
         raise MalformedError(
             "the verdict key is not pinned: whoever answers at --url could have signed",
