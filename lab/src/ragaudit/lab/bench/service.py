@@ -5,6 +5,8 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from decimal import Decimal
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +42,13 @@ from ragaudit.lab.bench.services import (
     exact_search,
 )
 from ragaudit.lab.bench.workload import Task
-from ragaudit.lab.demo.plan import measure_pace
+from ragaudit.lab.demo.plan import COALITION_MAX, measure_pace
 from rich.table import Table
 
 SEARCH = "embed the query, NumPy exact search"
 _MARGIN = 60  # seconds of the window beyond what is asked
 _WARM_UP_SECONDS = 2.0
+_QUERIES_OF_SIGMA = 100  # for which sigma was chosen
 _FIRST = 3  # answers that warm up, one after the other
 _CLIENTS = (1, 8)
 _CORE_BUSY = 0.85  # of a core: with more, an interpreter has no time left for a burst
@@ -283,7 +286,9 @@ def answer_http(task: Task) -> list[Measurement]:
         sizes.rows, sizes.top_k, accounts=1 + sum(_CLIENTS), queries=2 * runs + _FIRST,
         seconds=round(measure_pace() * (60 + 2 * runs)),
     )  # fmt: skip
-    noise = {"sigma": sizes.sigma, "epsilon_acc": None}
+    # With less noise so many answers together have no finite epsilon; it takes as long to draw.
+    enough = isqrt(COALITION_MAX * window.queries // _QUERIES_OF_SIGMA) + 1
+    noise = {"sigma": str(enough * Decimal(sizes.sigma)), "epsilon_acc": None}
     with both_services(window, overrides=noise) as both:
         alone, *others = both.askers()
         answered, completed = _one_by_one(both, alone, runs)
