@@ -78,9 +78,9 @@ def coalition(sizes: CoalitionSizes, notify: Notify) -> list[Measurement]:
     """
     threshold = hamming_threshold(_THETA, sizes.bits)
     found: list[Measurement] = []
-    for name, sketched in _WINDOWS.items():
+    for name in _CENTRES:
         notify(f"{name}: making it", 0, 0)
-        asked = _asked(sizes, name, sketched, threshold)
+        asked = _asked(sizes, name, threshold)
         found += _compared(name, asked.first(ORACLE_RECORDS), threshold, notify)
         notify(f"{name}: estimate", 0, 0)
         found.append(_whole(name, asked, threshold).beside(found[-2]))
@@ -121,13 +121,13 @@ def _whole(name: str, asked: _Asked, threshold: int) -> Measurement:
     return replace(found, details={"processor ms": spent, "pairs": near, "k-hat": sizes[0]})
 
 
-def _asked(sizes: CoalitionSizes, name: str, sketched: "_Sketched", threshold: int) -> _Asked:
+def _asked(sizes: CoalitionSizes, name: str, threshold: int) -> _Asked:
     random = np.random.default_rng(7)
     accounts = np.arange(sizes.records, dtype=np.int64) % sizes.accounts
     span = _DAY if name == DAY else _TAU
     times = np.sort(random.integers(0, span, sizes.records, endpoint=name != DAY))
     parts = [
-        sketched(random, accounts[at : at + _CHUNK], sizes.bits, threshold)
+        _sketched(random, accounts[at : at + _CHUNK], name, sizes.bits, threshold)
         for at in range(0, sizes.records, _CHUNK)
     ]
     return _Asked(accounts, times, np.concatenate(parts))
@@ -158,34 +158,16 @@ def _every_pair(asked: _Asked, threshold: int) -> npt.NDArray[np.int64]:
     return labels
 
 
-_Sketched = Callable[[np.random.Generator, npt.NDArray[np.int64], int, int], npt.NDArray[np.uint8]]
-"""Makes the sketches of records, uint8[n, b / 8], of accounts, bits and threshold."""
-
-
-def _of_topics(
-    random: np.random.Generator, accounts: npt.NDArray[np.int64], bits: int, _threshold: int
-) -> npt.NDArray[np.uint8]:
-    """Questions about topics, few of which are asked often; a question flips a sixth of a topic."""
-    topics = np.minimum(random.zipf(1.3, len(accounts)), _TOPICS)
-    return _near(random, topics, bits, bits // 6)
-
-
-def _none_alike(
-    random: np.random.Generator, accounts: npt.NDArray[np.int64], bits: int, _threshold: int
-) -> npt.NDArray[np.uint8]:
-    return random.integers(0, 256, (len(accounts), bits // 8), dtype=np.uint8)
-
-
-def _two_by_two(
-    random: np.random.Generator, accounts: npt.NDArray[np.int64], bits: int, threshold: int
-) -> npt.NDArray[np.uint8]:
-    return _near(random, accounts // 2, bits, threshold // 2)
-
-
-def _all_alike(
-    random: np.random.Generator, accounts: npt.NDArray[np.int64], bits: int, threshold: int
-) -> npt.NDArray[np.uint8]:
-    return _near(random, np.zeros(len(accounts), dtype=np.int64), bits, threshold // 2)
+def _sketched(
+    random: np.random.Generator, accounts: npt.NDArray[np.int64], name: str, bits: int,
+    threshold: int,
+) -> npt.NDArray[np.uint8]:  # fmt: skip
+    """The sketches of a window's records, uint8[n, b / 8]; of a day's, a sixth is flipped."""
+    centred = _CENTRES[name]
+    if centred is None:
+        return random.integers(0, 256, (len(accounts), bits // 8), dtype=np.uint8)
+    most = bits // 6 if name == DAY else threshold // 2
+    return _near(random, centred(random, accounts), bits, most)
 
 
 def _near(
@@ -206,9 +188,12 @@ def _near(
 
 
 DAY: Final = "a day"
-_WINDOWS: Final[Mapping[str, _Sketched]] = {
-    DAY: _of_topics,
-    "an instant, none alike": _none_alike,
-    "an instant, two by two": _two_by_two,
-    "an instant, all alike": _all_alike,
+_Centred = Callable[[np.random.Generator, npt.NDArray[np.int64]], npt.NDArray[np.int64]]
+_CENTRES: Final[Mapping[str, _Centred | None]] = {
+    # Questions about topics, few of which are asked often.
+    DAY: lambda random, accounts: np.minimum(random.zipf(1.3, len(accounts)), _TOPICS),
+    "an instant, none alike": None,
+    "an instant, two by two": lambda _, accounts: accounts // 2,
+    "an instant, all alike": lambda _, accounts: np.zeros_like(accounts),
 }
+"""What the sketches of accounts are near to, by the window's name; None: to nothing."""

@@ -207,11 +207,7 @@ def measure_once(name: str, action: Callable[[], object], *, records: int = 1) -
     Args:
         name, action, records: as of `measure`.
     """
-    gc.collect()
-    forgot = reset_peak()
-    with sampled(name):
-        seconds = [_seconds(action)]
-    return _with_peak(summarise(name, seconds), False, records, forgot)
+    return measure(name, action, 1, records=records, allowance=-1.0)
 
 
 def _with_peak(found: Measurement, warmed_up: bool, records: int, forgot: bool) -> Measurement:

@@ -1,8 +1,10 @@
 """The RAD paper's figures, redrawn with what is right beside what is printed."""
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from ragaudit.cli.figures import COLORS, axes, panels, render
@@ -43,12 +45,7 @@ def figures(found: "Simulations") -> dict[str, bytes]:
         RagauditError: matplotlib is not installed.
     """
     files = {
-        **_curves("figure-1", "Figure 1: optimal advantage, m = 11, uniform prior, exact guesses",
-                  mechanism_curves()),
-        **_curves("figure-3", "Figure 3: bounds without the mechanism, m = 10, delta = 1e-5",
-                  black_box_curves()),
-        **_utility(),
-        **_refutation(),
+        **_fixed(),
         **_digits(found.attacks),
         **_hours(found.hours),
         **_continuous("figure-10", "U(0, 1)", found.points),
@@ -60,19 +57,49 @@ def figures(found: "Simulations") -> dict[str, bytes]:
     return files
 
 
-def _curves(
-    name: str, title: str, curves: dict[str, tuple[np.ndarray, np.ndarray]]
-) -> dict[str, bytes]:
-    with axes(title, EPSILON, ADVANTAGE) as (figure, place):
-        styles = ("--", "-", "-", "-")
-        for (label, (x, y)), color, style in zip(curves.items(), COLORS, styles, strict=False):
+Curves = Mapping[str, tuple[np.ndarray, np.ndarray]]
+
+
+def _fixed() -> dict[str, bytes]:
+    """The figures in which nothing is sampled."""
+    bounds, gradients = (EPSILON, ADVANTAGE), ("noise multiplier sigma", ADVANTAGE)
+    against = "admitted risk", "error, in units of the sensitivity"
+    dashed_first = ("--", "-", "-", "-")
+    return {
+        **_lines("figure-1", "Figure 1: optimal advantage, m = 11, uniform prior, exact guesses",
+                 bounds, mechanism_curves(), dashed_first,
+                 {"loc": "center right", "bbox_to_anchor": (1, 0.69)}, ylim=(0, 1)),
+        **_lines("figure-3", "Figure 3: bounds without the mechanism, m = 10, delta = 1e-5",
+                 bounds, black_box_curves(), dashed_first, {"loc": "lower right"}, ylim=(0, 1)),
+        **_lines("figure-2", "Figure 2: error of a query that 95 % of the answers keep, m = 10",
+                 against, curves(), ("-", "--", ":"), yscale="log"),
+        **_lines("dp-sgd-refutation",
+                 "Example 5.7: an attack exceeds the printed bound (m = 3, T = 100)", gradients,
+                 _of_gradients(), ("-", "-", "--"), colors=(COLORS[0], COLORS[2], COLORS[1]),
+                 xscale="log"),
+    }  # fmt: skip
+
+
+def _lines(
+    name: str, title: str, labels: tuple[str, str], shown: Curves, styles: Sequence[str],
+    legend: Mapping[str, Any] = MappingProxyType({"loc": "upper right"}), *,
+    colors: Sequence[str] = COLORS, **how: Any,
+) -> dict[str, bytes]:  # fmt: skip
+    with axes(title, *labels) as (figure, place):
+        for (label, (x, y)), color, style in zip(shown.items(), colors, styles, strict=False):
             place.plot(x, y, style, color=color, label=label)
-        place.set_ylim(0, 1)
-        if name == "figure-1":
-            place.legend(loc="center right", bbox_to_anchor=(1, 0.69))
-        else:
-            place.legend(loc="lower right")
+        place.set(**how)
+        place.legend(**legend)
         return render(figure, name)
+
+
+def _of_gradients() -> Curves:
+    found: dict[str, Callable[[float], float]] = {
+        "bound, mu = 2 sqrt(T)/sigma": partial(printed_gradient_bound, 3, replaced=True),
+        "optimal attack, gradients a regular simplex": partial(simplex_advantage, 3),
+        "bound as printed, mu = sqrt(T)/sigma": partial(printed_gradient_bound, 3, replaced=False),
+    }
+    return {name: (SIGMAS, np.array([*map(bound, SIGMAS)])) for name, bound in found.items()}
 
 
 def _advantages(universe: str, records: int, found: Sequence[Audit]) -> dict[str, bytes]:
@@ -162,24 +189,6 @@ def _infinite(place: "Axes", x: float, row: Sequence[float], color: str) -> None
                        transform=place.get_xaxis_transform())  # fmt: skip
 
 
-def _refutation() -> dict[str, bytes]:
-    with axes(
-        "Example 5.7: an attack exceeds the printed bound (m = 3, T = 100)",
-        "noise multiplier sigma", ADVANTAGE,
-    ) as (figure, place):  # fmt: skip
-        exact = [simplex_advantage(3, sigma) for sigma in SIGMAS]
-        printed = [printed_gradient_bound(3, sigma, replaced=False) for sigma in SIGMAS]
-        corrected = [printed_gradient_bound(3, sigma, replaced=True) for sigma in SIGMAS]
-        place.plot(SIGMAS, corrected, "-", color=COLORS[0], label="bound, mu = 2 sqrt(T)/sigma")
-        place.plot(SIGMAS, exact, "-", color=COLORS[2],
-                   label="optimal attack, gradients a regular simplex")  # fmt: skip
-        place.plot(SIGMAS, printed, "--", color=COLORS[1],
-                   label="bound as printed, mu = sqrt(T)/sigma")  # fmt: skip
-        place.set_xscale("log")
-        place.legend(loc="upper right")
-        return render(figure, "dp-sgd-refutation")
-
-
 def _digits(attacks: Sequence[Attack]) -> dict[str, bytes]:
     title = f"Figure 4 on scikit-learn's digits (for MNIST): DP-SGD, m = {CANDIDATES}, T = 100"
     dense = np.geomspace(min(NOISE_MULTIPLIERS) / 1.1, max(NOISE_MULTIPLIERS) * 1.1, 60)
@@ -221,19 +230,6 @@ def _continuous(name: str, prior: str, points: Sequence[Point]) -> dict[str, byt
         place.set_ylim(bottom=0)
         place.legend(loc="upper left")
         return render(figure, name)
-
-
-def _utility() -> dict[str, bytes]:
-    with axes(
-        "Figure 2: error of a query that 95 % of the answers keep, m = 10",
-        "admitted risk", "error, in units of the sensitivity",
-    ) as (figure, place):  # fmt: skip
-        styles = ("-", "--", ":")
-        for (label, (x, y)), color, style in zip(curves().items(), COLORS, styles, strict=False):
-            place.plot(x, y, style, color=color, label=label)
-        place.set_yscale("log")
-        place.legend(loc="upper right")
-        return render(figure, "figure-2")
 
 
 def _hours(found: Sequence[Hours]) -> dict[str, bytes]:
