@@ -7,9 +7,8 @@ Each entry says how it is staged, which checks catch it and why. `ragaudit attac
 them; docs/researcher.md says how to add one.
 """
 
-from ragaudit.lab.attacks.catalogue import CATALOGUE, find
-from ragaudit.lab.attacks.cheat import Cheat, ConstructedCheat, Intrusion, ServiceCheat
-from ragaudit.lab.attacks.running import Attempt, Staged, intrude, run, stage
+from ragaudit.lab.attacks.catalogue import CATALOGUE, Staged, find, intrude, run, stage
+from ragaudit.lab.attacks.cheat import Attempt, Cheat, ConstructedCheat, Intrusion, ServiceCheat
 
 __all__ = [
     "CATALOGUE",

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
-from ragaudit.lab.attacks.catalogue import CATALOGUE, find
-from ragaudit.lab.attacks.cheat import Cheat, ConstructedCheat, Intrusion
+from ragaudit.lab.attacks.catalogue import CATALOGUE, Staged, find, intrude, stage
+from ragaudit.lab.attacks.cheat import Attempt, Cheat, ConstructedCheat, Intrusion
 from ragaudit.lab.attacks.mechanism import command as mechanism
 from ragaudit.lab.attacks.membership import command as membership
-from ragaudit.lab.attacks.running import Attempt, Staged, intrude, stage
 from ragaudit.lab.attacks.scope.command import CANARIES_EXAMPLE, SCOPE_EXAMPLE, canaries, scope
 from ragaudit.lab.attacks.serve import show_list
 

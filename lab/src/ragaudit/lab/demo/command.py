@@ -105,13 +105,13 @@ def _list_cheats(as_json: bool) -> None:
 
 def _stage_here(name: str, as_json: bool) -> None:
     """Show a cheat that no running service can stage, and exit; return if one can."""
-    from ragaudit.lab.attacks import running  # noqa: PLC0415 - imports every member
+    from ragaudit.lab.attacks.catalogue import run  # noqa: PLC0415 - imports every member
     from ragaudit.lab.demo.run import find, is_service  # noqa: PLC0415
 
     cheat = find(name)
     if is_service(cheat):
         return
-    outcome = running.run(name)
+    outcome = run(name)
     checks = [
         {"number": each.number, "id": each.id, "status": str(each.status), "reason": each.reason}
         for each in outcome.checks
