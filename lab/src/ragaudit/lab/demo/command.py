@@ -176,6 +176,9 @@ def _show(console: Any, report: "Report", cheat: str | None) -> None:
     console.print(f"{report.seconds:.0f} s")
 
 
+_TOLD = ("answered", "unasked", "submitted", "resumed", "disputed")
+
+
 def _json(report: "Report") -> dict[str, Any]:
     assert report.traffic is not None
     return {
@@ -185,15 +188,7 @@ def _json(report: "Report") -> dict[str, Any]:
         "policies": report.policies,
         "complaints": [asdict(each) for each in report.traffic.complaints],
         "accounts": [
-            {
-                "account": name,
-                "window": window,
-                "answered": each.answered,
-                "unasked": each.unasked,
-                "submitted": each.submitted,
-                "resumed": each.resumed,
-                "disputed": each.disputed,
-            }
+            {"account": name, "window": window, **{told: getattr(each, told) for told in _TOLD}}
             for (name, window), each in sorted(report.traffic.outcomes.items())
         ],
         "utility": [

@@ -19,7 +19,7 @@ from ragaudit.lab.generation.transformer import Transformer, next_logits
 from ragaudit.lab.generation.vocabulary import SYLLABLES
 from ragaudit.lab.generation.voters import KEYWORDS, PROMPT, VOCABULARY, LocalVoters
 from ragaudit.lab.scenario.integrity import PrivateWindow
-from ragaudit.lab.scenario.opening import Account, Asked, Event, TenantIndex
+from ragaudit.lab.scenario.opening import Account, Asked, Event, TenantIndex, registered
 from ragaudit.lab.scenario.window import shown_strata
 from ragaudit.ledger.messages import items as names
 from ragaudit.ledger.messages.challenge import (
@@ -138,10 +138,7 @@ class GeneratingWindow(PrivateWindow):
 
     def script(self) -> list[Event]:
         return [
-            ("register", "alice", "acme", False, -25),
-            ("register", "bob", "acme", False, -24),
-            ("register", "carol", "beta", False, -23),
-            ("checkpoint", -20),
+            *registered(),
             ("charge", "alice", "treatment of bazeli ?", 1),
             ("query", "alice", "first question of alice", 3, 2),
             ("charge", "bob", "treatment of bazeli ?", 3),
@@ -623,10 +620,7 @@ class AnchoredQuestions(GeneratingWindow):
 
     def script(self) -> list[Event]:
         return [
-            ("register", "alice", "acme", True, -25),
-            ("register", "bob", "acme", False, -24),
-            ("register", "carol", "beta", False, -23),
-            ("checkpoint", -20),
+            *registered(anchored=True),
             ("charge", "alice", "treatment of bazeli ?", 1),
             ("claim_answer", 0),
             *self.first_end(),

@@ -17,7 +17,7 @@ from ragaudit.circuits.quantise import quantise, quantise_rows
 from ragaudit.circuits.selection import scores, select
 from ragaudit.circuits.statements import IndexStatement, NormOpening, shifted
 from ragaudit.encoding.digests import salted
-from ragaudit.lab.scenario.opening import Account, Asked, Event, TenantIndex
+from ragaudit.lab.scenario.opening import Account, Asked, Event, TenantIndex, registered
 from ragaudit.lab.scenario.policy import COLUMNS, full_policy_document
 from ragaudit.lab.scenario.window import Window, served_row
 from ragaudit.ledger.messages import items as names
@@ -299,10 +299,7 @@ class IntegrityWindow(Window):
 
     def script(self) -> list[Event]:
         return [
-            ("register", "alice", "acme", False, -25),
-            ("register", "bob", "acme", False, -24),
-            ("register", "carol", "beta", False, -23),
-            ("checkpoint", -20),
+            *registered(),
             ("query", "alice", "first question of alice", 3, 1),
             ("query", "bob", COPIED_TEXT, 2, 6),
             ("checkpoint", 7),
@@ -609,10 +606,7 @@ class RestoredWindow(PrivateWindow):
 
     def script(self) -> list[Event]:
         return [
-            ("register", "alice", "acme", False, -25),
-            ("register", "bob", "acme", False, -24),
-            ("register", "carol", "beta", False, -23),
-            ("checkpoint", -20),
+            *registered(),
             ("query", "alice", "first question of alice", 3, 1),
             ("query", "bob", "first question of bob", 2, 6),
             ("checkpoint", 7),

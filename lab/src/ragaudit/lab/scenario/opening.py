@@ -138,6 +138,16 @@ Event = tuple[Any, ...]
 """What happens (a method of the window), to whom or what, and when."""
 
 
+def registered(*, anchored: bool = False) -> list[Event]:
+    """Return how scripts begin: three accounts register, the first with an anchor or without."""
+    return [
+        ("register", "alice", "acme", anchored, -25),
+        ("register", "bob", "acme", False, -24),
+        ("register", "carol", "beta", False, -23),
+        ("checkpoint", -20),
+    ]
+
+
 @dataclass
 class OpenedWindow:
     """The window up to its countersigned opening.
@@ -165,10 +175,7 @@ class OpenedWindow:
     def script(self) -> list[Event]:
         """Return what happens: register and query name an account, checkpoint is cosigned."""
         return [
-            ("register", "alice", "acme", True, -25),
-            ("register", "bob", "acme", False, -24),
-            ("register", "carol", "beta", False, -23),
-            ("checkpoint", -20),
+            *registered(anchored=True),
             ("query", "alice", "first question of alice", 3, 1),
             ("query", "bob", "first question of bob", 2, 6),
             ("checkpoint", 7),
