@@ -86,6 +86,14 @@ def test_the_lists_of_commands_are_whole() -> None:
         assert "..." not in shown.partition("Commands:")[2].partition("Example")[0], path
 
 
+def test_a_group_that_is_called_alone_shows_its_help() -> None:
+    for path, each in tree().items():
+        if getattr(each, "commands", {}) and each.no_args_is_help:
+            alone = run(*path)
+            assert alone.exit_code == ExitCode.BAD_INPUT, path
+            assert alone.stderr == run(*path, "--help").stdout, path
+
+
 def test_examples_name_commands_and_options_that_exist() -> None:
     for path, command in tree().items():
         for text in (command.help, command.epilog):

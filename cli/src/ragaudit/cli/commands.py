@@ -177,10 +177,10 @@ class Group(_Alike, TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line; show the help of a group that is called alone."""
+        ctx.meta[_NAMED] = args[:1] != [] and not args[0].startswith("-")
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
             typer.echo(ctx.get_help(), err=True)
             ctx.exit(ExitCode.BAD_INPUT)
-        ctx.meta[_NAMED] = args[:1] != [] and not args[0].startswith("-")
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx: Any) -> list[Any]:
