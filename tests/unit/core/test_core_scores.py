@@ -185,6 +185,34 @@ def test_malformed_selections_are_refused(
 
 
 @settings(max_examples=60, deadline=None)
+@given(st.data(), st.tuples(st.integers(1, 40), st.integers(1, 70)), st.integers(0, 4))
+def test_scores_of_some_rows_are_those_among_all(
+    data: st.DataObject, shape: tuple[int, int], more: int
+) -> None:
+    rows = data.draw(hnp.arrays(np.int8, (shape[0], shape[1] + more)))
+    query = data.draw(hnp.arrays(np.int16, shape[1], elements=st.integers(-8191, 8191)))
+    positions = data.draw(hnp.arrays(np.int64, st.integers(0, 9),
+                                     elements=st.integers(0, shape[0] - 1)))  # fmt: skip
+    expected = [by_definition(rows[:, : shape[1]], query)[at] for at in positions]
+    assert core.scores_of(rows, positions, query).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("positions", "query", "match"),
+    [
+        (np.array([3]), np.zeros(2, dtype=np.int16), "positions: expected each below 3"),
+        (np.array([-1]), np.zeros(2, dtype=np.int16), "positions: expected each below 3"),
+        (np.array([0.0]), np.zeros(2, dtype=np.int16), "positions: dtype float64"),
+        (np.array([0]), np.zeros(5, dtype=np.int16), "query: 5 entries, expected 1 to 4"),
+        (np.array([0]), np.zeros(2, dtype=np.int8), "query: dtype int8"),
+    ],
+)
+def test_malformed_rows_to_score_are_refused(positions: Any, query: Any, match: str) -> None:
+    with pytest.raises(core.MalformedInput, match=match):
+        core.scores_of(np.zeros((3, 4), dtype=np.int8), positions, query)
+
+
+@settings(max_examples=60, deadline=None)
 @given(
     data=st.data(),
     table=st.sampled_from(TABLES),

@@ -106,6 +106,23 @@ impl ScoredRows {
     }
 }
 
+/// The scores of some rows of bytes, which stay where they are.
+#[pyfunction]
+fn scores_of<'py>(
+    py: Python<'py>,
+    rows: ArrayBytes<'py>,
+    width: usize,
+    positions: PyReadonlyArray1<'py, i64>,
+    query: ArrayBytes<'py>,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let (rows, query) = (bytes(&rows)?, shorts(bytes(&query)?));
+    let positions = positions.as_slice().map_err(|error| malformed(error.to_string()))?;
+    let scores = py
+        .detach(|| ragaudit_scoring::scores_of(rows, width, positions, &query))
+        .map_err(|error| malformed(error.to_string()))?;
+    Ok(scores.into_pyarray(py))
+}
+
 /// The interpreter lock is held: another thread would keep it longer than this takes.
 #[pyfunction]
 fn quantise<'py>(
@@ -122,5 +139,6 @@ fn quantise<'py>(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<NoiseSampler>()?;
     module.add_class::<ScoredRows>()?;
+    module.add_function(wrap_pyfunction!(scores_of, module)?)?;
     module.add_function(wrap_pyfunction!(quantise, module)?)
 }

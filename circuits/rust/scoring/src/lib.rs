@@ -190,6 +190,46 @@ impl Rows {
     }
 }
 
+/// The inner products of some of many rows of bytes with a query.
+///
+/// `rows` are `width` two's complement bytes each, of which the first ones, as many as the query
+/// has entries, are multiplied. Refused is what [`Rows::scores`] refuses.
+pub fn scores_of(
+    rows: &[u8],
+    width: usize,
+    positions: &[i64],
+    query: &[i16],
+) -> Result<Vec<i64>, Malformed> {
+    let count = whole(rows.len(), width)?;
+    if query.is_empty() || query.len() > width {
+        let found = query.len();
+        return Err(Malformed(format!("query: {found} entries, expected 1 to {width}")));
+    }
+    if 128 * sum_of_sizes(query) > i32::MAX as u64 {
+        return Err(Malformed("query: too large for exact scores".into()));
+    }
+    if !positions.iter().all(|at| (0..count as i64).contains(at)) {
+        return Err(Malformed(format!("positions: expected each below {count}")));
+    }
+    let queries = Queries::new(query, query.len());
+    let mut scores = vec![0; positions.len()];
+    let task = |(scores, positions): (&mut [i64], &[i64])| {
+        let mut copied = Vec::with_capacity(positions.len() * query.len());
+        for at in positions {
+            copied.extend_from_slice(&rows[*at as usize * width..][..query.len()]);
+        }
+        let mut sums = vec![0; positions.len()];
+        fastest(&copied, &queries, &mut sums);
+        scores.iter_mut().zip(sums).for_each(|(score, sum)| *score = sum.into());
+    };
+    if positions.len() * query.len() <= ALONE {
+        scores.chunks_mut(BLOCK).zip(positions.chunks(BLOCK)).for_each(task);
+    } else {
+        scores.par_chunks_mut(BLOCK).zip(positions.par_chunks(BLOCK)).for_each(task);
+    }
+    Ok(scores)
+}
+
 /// The number of rows.
 fn whole(entries: usize, width: usize) -> Result<usize, Malformed> {
     if width == 0 || !entries.is_multiple_of(width) {
@@ -368,6 +408,31 @@ mod tests {
         let rows = Rows::narrow(vec![1, 2, 0xff, 4], 2).unwrap();
         assert_eq!(rows.scores(&[10, 1]).unwrap(), [12, -6]);
         assert!(rows.scores(&[1]).is_err());
+    }
+
+    #[test]
+    fn scores_of_some_rows_are_those_among_all() {
+        let mut draws = Draws(5);
+        for (count, width, cut) in [(1, 1, 0), (50, 40, 3), (4000, 388, 4)] {
+            let rows = draws.vector(count * width, 127);
+            let query = draws.vector(width - cut, 127);
+            let padded = [&query[..], &vec![0; cut]].concat();
+            let all = defined(&rows, &padded, width);
+            for asked in [0, 1, 700, 3000] {
+                let positions: Vec<i64> =
+                    (0..asked).map(|_| draws.below(count as u64) as i64).collect();
+                let expected: Vec<i64> = positions.iter().map(|at| all[*at as usize]).collect();
+                let found = scores_of(&bytes(&rows), width, &positions, &query).unwrap();
+                assert_eq!(found, expected);
+            }
+        }
+        for (positions, query) in
+            [(&[2][..], &[1i16][..]), (&[-1], &[1]), (&[0], &[]), (&[0], &[1; 3])]
+        {
+            assert!(scores_of(&[1; 4], 2, positions, query).is_err());
+        }
+        assert!(scores_of(&[1; 1024], 512, &[0], &[i16::MIN; 512]).is_err());
+        assert!(scores_of(&[1; 3], 2, &[0], &[1]).is_err());
     }
 
     #[test]

@@ -88,6 +88,7 @@ __all__ = [
     "reblind_rows",
     "running_sums",
     "sample_noise",
+    "scores_of",
     "transcript_trace",
     "use_positions",
     "verify_budget",
@@ -504,6 +505,26 @@ class Scorer:
     def _check_width(self, width: int) -> None:
         if width != self._width:
             raise MalformedInput(f"query: {width} entries, expected {self._width}")
+
+
+def scores_of(
+    rows: npt.NDArray[np.int8], positions: npt.NDArray[np.int64], query: npt.NDArray[np.int16]
+) -> npt.NDArray[np.int64]:
+    """Return int64: the inner products of some rows with the query, in the order of ``positions``.
+
+    Args:
+        rows: int8[N, w], w >= d: the first d entries of a row count.
+        positions: int64, of rows; each may occur several times.
+        query: int16[d] with 128 sum |e_j| < 2^31.
+
+    Raises:
+        MalformedInput: another type, shape or size, or a position out of range.
+    """
+    data = array_bytes(rows, "rows", [np.int8], 2)
+    array_bytes(positions, "positions", [np.int64], 1)
+    return _core.scores_of(
+        data, rows.shape[1], positions, array_bytes(query, "query", [np.int16], 1)
+    )
 
 
 def quantise(vector: npt.NDArray[np.float64], norm_bound: int) -> npt.NDArray[np.int16]:

@@ -109,9 +109,11 @@ class Mechanism:
             embedding: e, int16[d].
             rows: int64, positions of the rows to score.
         """
-        # The compiled loop pays for whole indexes only; both are exact integers (spec 2.3).
         if rows is None:
             return index.scorer.scores(embedding)
+        if index.rows.dtype == np.int8:
+            return core.scores_of(index.rows, rows, embedding)
+        # Without noise: the selected rows only.
         return scores(index.rows[rows, : index.dimension], embedding)
 
     def noised_selection(
