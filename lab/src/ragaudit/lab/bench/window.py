@@ -180,7 +180,7 @@ seconds=round(records / rate) + _SLACK,
             raise ServiceFailed("nothing was answered", where="--rate", expected="a lower one")
         run.phase("until the end", partial(_await, both, run, _policy(both)["end"]))
         run.phase("close and hand over", partial(_closing, both, run))
-        instant = partial(_await, both, run, _sampling_instant(both))
+        instant = partial(_await, both, run, _policy(both)["activation_instants"][-1])
         run.phase("until the sampling instant", instant)
         run.phase("sampling", partial(run.between, "listed", "challenged"))
         sampled = both.auditor.status(WINDOW)["counts"]["sampled"]
@@ -226,10 +226,6 @@ def _ask(both: BothServices, run: _Run) -> None:
 
 def _policy(both: BothServices) -> dict[str, Any]:
     return dict(both.operator.window(WINDOW)["policy"])
-
-
-def _sampling_instant(both: BothServices) -> int:
-    return int(_policy(both)["activation_instants"][-1])
 
 
 def _await(both: BothServices, run: _Run, instant: int) -> None:

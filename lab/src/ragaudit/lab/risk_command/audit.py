@@ -34,7 +34,7 @@ from ragaudit.lab.risk_command.options import (
 from ragaudit.lab.risk_command.show import advancing, as_json, counted, down, nearest, up
 
 if TYPE_CHECKING:
-    from ragaudit.lab.risk.estimation import AdvantageEstimate, CertifiedLowerBound, ClaimCheck
+    from ragaudit.lab.risk.estimation import AdvantageEstimate, ClaimCheck
     from ragaudit.lab.risk.general_bounds import Scenario
     from ragaudit.lab.risk.known_mechanisms import KnownMechanism
     from ragaudit.lab.risk.optimal_attack import Guesses
@@ -319,17 +319,14 @@ def _report(
         comparators["one_run_if_all_trials_were_in_one_run"] = one_run_epsilon(
             trials, trials, successes, confidence, delta
         )
+    proved = certify(estimate, scenario, delta)
     return {
         "observed": {**asdict(estimate), "successes": successes},
-        "certified_lower_bound": _certified(certify(estimate, scenario, delta)),
+        "certified_lower_bound": {**asdict(proved), "assumptions": proved.assumptions._asdict()},
         "model_based_estimate": model,
         "comparators": comparators,
         "claim": None if claim is None else _tested(estimate, scenario, claim),
     }
-
-
-def _certified(found: "CertifiedLowerBound") -> dict[str, Any]:
-    return {**asdict(found), "assumptions": found.assumptions._asdict()}
 
 
 def _modelled(

@@ -21,7 +21,6 @@ from ragaudit.lab.attacks.mechanism.auditing import (
 from ragaudit.lab.attacks.mechanism.subjects import (
     SUBJECTS,
     Claim,
-    Evidence,
     Subject,
     Terms,
     subject,
@@ -104,7 +103,7 @@ def command(
 
         def make(seed: int) -> Subject:
             found = _subject(name, replace(terms, seed=seed), generator, claim)
-            return found if evidence is None else replace(found, evidence=_given(evidence))
+            return found if evidence is None else replace(found, evidence=lambda _pair: evidence)
 
         if tester:
             code = _by_tester(make(seed), tester, how, json)
@@ -140,11 +139,6 @@ def _loaded(name: str, option: str) -> Any:
         raise MalformedError(
             f"cannot be loaded: {error}", where=f"{option} {name}", expected="module:object"
         ) from error
-
-
-def _given(evidence: Evidence) -> Callable[[Any], Evidence]:
-    """The user's attack, whatever the pair is."""
-    return lambda _pair: evidence
 
 
 def _by_many(make: Callable[[int], Subject], how: Audit, runs: int, json: bool) -> ExitCode:
