@@ -15,7 +15,7 @@ COMPARISON = circuits/rust/groth16-comparison/Cargo.toml
 NOT_HERE = --no-extra sentence-transformers
 
 .PHONY: setup setup-servers setup-frameworks demo wheels test coverage test-slow nightly strangers lint lint-python lint-rust docs \
-	rust-test rust-test-slow comparison-test audit soak fuzz benchmarks clean
+	rust-test rust-test-slow comparison-test audit soak simulate fuzz benchmarks clean
 
 .bootstrap/bin/uv:
 	$(PYTHON) -m venv .bootstrap
@@ -109,6 +109,12 @@ audit: .bootstrap/bin/uv
 	$(UV) tool run $(PIP_AUDIT) --strict --disable-pip --require-hashes \
 		--requirement .bootstrap/requirements.txt
 	cd circuits/rust && cargo deny check
+
+# Whole windows from seeds, with faults at every write and message (tests/support/simulated_world.py).
+RUNS ?= 100
+JOBS ?= 2
+simulate:
+	$(RUN)/python tests/support/simulated_plan.py --seed $(SEED) --runs $(RUNS) --jobs $(JOBS)
 
 # Random statements, honest and false, each proven and judged.
 STATEMENTS = 10000

@@ -332,14 +332,14 @@ def _provider(folder: Path, regulator: Regulator) -> tuple[Settings, dict[str, s
     with closing(Database(regulator.settings.database_url, lambda: START)) as database:
         providers.add(database, "provider.example", paths.provider_key)
     settings = pinned(load_settings(paths.settings), regulator.keys)
-    keys = _fill(settings)
+    keys = fill(settings)
     if keeps:
         parts = ("prover", "verifier/data", "verifier/secrets")
         _set_up.append((KeptFolder.of(folder, parts), dict(keys)))
     return settings, keys
 
 
-def _fill(settings: Settings) -> dict[str, str]:
+def fill(settings: Settings) -> dict[str, str]:
     """Two tenants with documents, three accounts; returns their API keys."""
     store = Store.open(settings.store.url)
     for tenant in ("one", "two"):
