@@ -269,6 +269,9 @@ def test_each_object_has_its_members_and_no_other() -> None:
     for kind, document in examples().items():
         said = SAID[kind.__name__]
         names = {*said["members"], *(["format"] if "format" in said else [])}
+        schema = kind.json_schema()
+        assert schema["properties"].keys() == names and schema["additionalProperties"] is False
+        assert set(schema["required"]) == names.difference(said["optional"]), kind
         for name in names:
             with named(kind.__name__, name):
                 less = {each: value for each, value in document.items() if each != name}
