@@ -11,7 +11,6 @@ from ragaudit.ledger.messages.kernel import (
     ANYTHING,
     FAULTS,
     ORIGIN,
-    Choice,
     Form,
     Hex,
     Integer,
@@ -101,17 +100,6 @@ class Fields:
         found: M = self.read(name, Nested(kind))
         return found
 
-    def among(self, kind: type[M]) -> M:
-        """Return the message of ``kind`` whose members stand among those of this object."""
-        return kind.from_json({name: self._value[name] for name in kind.FORMS}, self.where)
-
-    def constant(self, name: str, expected: object) -> None:
-        """Demand exactly ``expected`` (a text, number, null or an object of such)."""
-        value = self._value[name]
-        # 1 == True in Python: without the types, true would pass for 1.
-        if type(value) is not type(expected) or value != expected:
-            raise self.error(name, "another value", expected=repr(expected))
-
     def integer(self, name: str, low: int, high: int) -> int:
         """Return an integer in ``low``..``high``."""
         found: int = self.read(name, Integer(low, high))
@@ -120,11 +108,6 @@ class Fields:
     def text(self, name: str, low: int, high: int) -> str:
         """Return a text of ``low``..``high`` bytes of UTF-8."""
         found: str = self.read(name, Text(low, high))
-        return found
-
-    def choice(self, name: str, *choices: str) -> str:
-        """Return a text that is one of ``choices``."""
-        found: str = self.read(name, Choice(*choices))
         return found
 
     def hex(self, name: str, length: int) -> bytes:
