@@ -103,6 +103,7 @@ class AsksAnything(IntegrityWindow):
         # Under the digest of the window's policy, with the requests of a more liberal one.
         terms = replace(honest.retrieval, query_kinds=BOTH, filter_grammar=FILTER_GRAMMAR)
         self.policy = replace(honest, retrieval=terms)
+        vars(self.policy)["canonical"] = honest.canonical
         try:
             return super().ask(*given)
         finally:
