@@ -37,6 +37,7 @@ WEIGHTS = {
     "pass": 4,
     "prover clock": 1,
     "verifier clock": 1,
+    "clocks": 2,
     "end prover": 1,
     "end verifier": 1,
     "arrive": 2,
@@ -45,6 +46,7 @@ WEIGHTS = {
 }
 # Home, within the skew of five seconds, and beyond it; ahead by less than the merge delay.
 OFFSETS = (0, 900, -900, 4500, -4500, 20_000, -60_000)
+TOGETHER = (20_000, -20_000, 4500)  # of clocks that go wrong alike
 RARE = 0.15  # of the windows lose something for good
 BEFORE = ("register ada", "register bob", "register cyd", "drive", "checkpoint", "tick")
 
@@ -106,7 +108,7 @@ def draw(chance: random.Random) -> Plan:
     chance.shuffle(before)
     weights = dict(WEIGHTS)
     if chance.random() < RARE:
-        weights["flip"] = 1
+        weights["flip"], weights["restore"] = 1, 0  # which would undo it
     elif chance.random() >= RARE:
         weights["restore"] = 0
     left, during = SECONDS, []
@@ -149,13 +151,18 @@ def take(world: World, step: Step) -> None:
         world.tick()
     elif what == "pass":
         world.let_pass(value)
-    elif what.endswith("clock"):
+    elif what.endswith(" clock"):
         party = world.prover if what.startswith("prover") else world.verifier
         world.set_clock(party, OFFSETS[value % len(OFFSETS)])
         if value // len(OFFSETS) % 2:  # a process that starts has no earlier time to compare with
             world.end(party)
             world.start_all()
         world.watch()
+    elif what == "clocks":  # of all machines of a place, which start again
+        for party in (world.prover, world.verifier):
+            world.set_clock(party, TOGETHER[value % len(TOGETHER)])
+            world.end(party)
+        world.start_all()
     elif what == "end prover":
         world.end(world.prover)
     elif what == "end verifier":

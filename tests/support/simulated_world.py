@@ -8,7 +8,7 @@ answers share; PostgreSQL, and with it a commit that arrives after a later one (
 that was given up is there at once, or never); pages of the database that a loss of power tears (the
 tests of power cuts have them); several processes of a prover, further cosigners, a channel that
 generates, owners, later versions of an index. Proofs draw their own coins in the compiled core:
-what depends on a seed is everything but their bytes.
+what depends on a seed is everything but their bytes, and what has their digests.
 """
 
 import json
