@@ -11,7 +11,11 @@ from simulated_plan import OFFSETS, Step, take, world_of
 from simulated_ports import CALL, COMMIT, KINDS, SYNC
 from simulated_world import World
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 REGISTERED = tuple(Step(f"register {name}") for name in ("ada", "bob", "cyd"))
 ANSWERED = (Step("ada"), Step("bob"), Step("bob"), Step("checkpoint"))
 

@@ -12,7 +12,11 @@ from ragaudit.prover.answering.query import Stage
 from ragaudit.prover.window.log_transaction import WindowFence
 from simulated_plan import Plan, Step, failing
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 Sabotage = Callable[[pytest.MonkeyPatch], None]
 
 

@@ -6,6 +6,8 @@ import pytest
 from simulated_plan import draw, failing, run
 
 SEEDS = 24
+# What a process that ends has open is closed by nobody, as it is in this one.
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 @pytest.mark.slow
