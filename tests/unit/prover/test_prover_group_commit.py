@@ -203,6 +203,33 @@ class TestMembers:
         assert b"b" * 32 not in live.fence.opened().records
         live.log.entries.audit()
 
+    def test_the_later_of_two_times_of_an_account_is_stored(
+        self, scenario: ProverScenario, live: OpenWindow
+    ) -> None:
+        """An answer is logged while its account asks the next question, in one transaction."""
+        first, second = (user.name for user in USERS[:2])
+
+        def count(transaction: LogTransaction) -> None:
+            registered = transaction.registered(second)
+            assert registered is not None
+            transaction.count(registered, 8)
+
+        works: list[Any] = [
+            lambda transaction: entry(live, transaction, b"alone"),
+            lambda transaction: transaction.advance_time(first, 1),
+            count,
+            lambda transaction: transaction.advance_time(second, 9),
+        ]
+        store = scenario.service.store
+        for each in together(
+            live._group, live.commit_lock, [partial(live.commit, store, work) for work in works]
+        ):
+            each.result(PATIENCE)
+        with store.read() as connection:
+            stored = find(connection, "w1", second)
+        assert stored is not None and (stored.counter, stored.last_time) == (1, 9)
+        assert live.registered(store, second) == stored
+
     @pytest.mark.parametrize(
         ("error", "expected"),
         [

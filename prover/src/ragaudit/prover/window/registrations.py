@@ -14,7 +14,7 @@ from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import REGISTERS, check_state
 from ragaudit.prover.window.windows import Windows
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, bindparam, case, func, select, update
 
 if TYPE_CHECKING:
     from ragaudit.prover.window.log_transaction import LogTransaction
@@ -54,13 +54,16 @@ _FIND = Prepared(
         tables.registration.c.account == bindparam("account"),
     )
 )
+_LAST, _TIME = tables.registration.c.last_time, bindparam("time")
+# Whatever the order in which a transaction runs these two: nothing is dated before either.
+_LATER = case((_LAST > _TIME, _LAST), else_=_TIME)
 COUNT = Prepared(
     update(tables.registration)
     .where(
         tables.registration.c.window == bindparam("of_window"),
         tables.registration.c.account == bindparam("of_account"),
     )
-    .values(counter=tables.registration.c.counter + 1, last_time=bindparam("time"))
+    .values(counter=tables.registration.c.counter + 1, last_time=_LATER)
 )
 """Consumes one query of an account's budget, in the transaction that logs it."""
 ADVANCE_TIME = Prepared(
@@ -69,7 +72,7 @@ ADVANCE_TIME = Prepared(
         tables.registration.c.window == bindparam("of_window"),
         tables.registration.c.account == bindparam("of_account"),
     )
-    .values(last_time=bindparam("time"))
+    .values(last_time=_LATER)
 )
 """Lets nothing more of an account be dated before a time, in the transaction that logs it."""
 
