@@ -93,6 +93,16 @@ def test_who_does_not_pass_the_gate_is_told_so(
     assert status == 429 and headers["retry-after"] == "1" and b"requests a second" in content
 
 
+def test_a_body_beyond_the_limit_of_the_settings_is_refused(
+    make_scenario: Callable[..., ProverScenario], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAGAUDIT_PROVER__SERVER__MAX_BODY_BYTES", "1024")
+    scenario = make_scenario()
+    scenario.api.get("/v1/windows", headers=scenario.headers("ada"))
+    status, _, content = ask(scenario, "query", b" " * 1025, JSON)
+    assert status == 413 and b"at most 1024 bytes" in content
+
+
 def test_a_fault_of_ours_is_no_traceback(
     opened: ProverScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,6 +161,7 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         observer=service.observer,
         delegating=settings.surfaces.delegation.accounts,
         workers=settings.limits.workers,
+        limit=settings.server.max_body_bytes,
     )
     add_routes(
         app,

@@ -40,6 +40,7 @@ class Questions:
         keys: tells whose key a token is. The endpoint decides who may.
         delegating: names of accounts that may name end users, who have queues of their own.
         workers: threads.
+        limit: bytes of a body, beyond which the application says no.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Questions:
         observer: Observer,
         delegating: Sequence[str],
         workers: int,
+        limit: int,
     ) -> None:
         self._app = app
         self._routes = {each.path.rpartition("/")[2]: each for each in routes}
@@ -58,6 +60,7 @@ class Questions:
         self._keys = keys
         self._observer = observer
         self._delegating = frozenset(delegating)
+        self._limit = min(limit, SMALL_BYTES)
         self._threads = ThreadPoolExecutor(workers, "answering")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,7 +85,7 @@ class Questions:
             len(found) < len(headers)
             or not _UNUSUAL.isdisjoint(found)
             or key[: len(_SCHEME)].lower() != _SCHEME
-            or not (length.isdigit() and len(length) < 6 and int(length) <= SMALL_BYTES)
+            or not (length.isdigit() and len(length) < 6 and int(length) <= self._limit)
             or self._observer.spans is not None
             or scope["query_string"]
         ):
