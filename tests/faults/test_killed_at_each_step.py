@@ -22,6 +22,7 @@ from ragaudit.ledger.log.tiles import bundles_of, entries_path, tile_path, tiles
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 _STORE = "ragaudit.ledger.log.checkpoint_store:"
+_LOG = "ragaudit.prover.window.log_transaction:LogTransaction."
 _CALLS = "ragaudit.prover.verifier.client:VerifierClient."
 _CHALLENGES = "ragaudit.prover.lifecycle.challenges:ChallengeWorker."
 _SERVICE = "ragaudit.verifier.service."
@@ -34,6 +35,7 @@ PROVER = (
     Step("it is stored, and not cosigned", f"{_STORE}CheckpointStore._insert", "after"),
     Step("it is cosigned, and nobody knows here", f"{_CALLS}add_checkpoint", "after"),
     Step("its cosignature is kept", f"{_STORE}CheckpointStore.add_cosignatures", "after"),
+    Step("an answer is written, and not durable", f"{_LOG}flush", "after"),
     Step("a receipt is signed", "ragaudit.prover.answering.query:receipt_file", "after"),
     Step("the log ends", "ragaudit.prover.lifecycle.closing:Closing._log_close", "after"),
     Step("a part of the handover is sent", f"{_CALLS}put_part", "before"),
@@ -134,7 +136,7 @@ def test_everybody_dies_at_each_step(scene: Scene, tmp_path: Path) -> None:
     for each in asking:
         each.start()
     prover, verifier = scene.dying
-    scene.until(lambda: prover.has_died(PROVER[4]) and verifier.has_died(VERIFIER[3]))
+    scene.until(lambda: prover.has_died(PROVER[5]) and verifier.has_died(VERIFIER[3]))
     for each in asking:
         each.end()
     # Nobody waits for the verifier; that it was away for long is told in the end.
