@@ -14,7 +14,7 @@ from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import REGISTERS, check_state
 from ragaudit.prover.window.windows import Windows
-from sqlalchemy import Connection, bindparam, case, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, func, select, update
 
 if TYPE_CHECKING:
     from ragaudit.prover.window.log_transaction import LogTransaction
@@ -54,7 +54,8 @@ _FIND = Prepared(
         tables.registration.c.account == bindparam("account"),
     )
 )
-_LAST, _TIME = tables.registration.c.last_time, bindparam("time")
+_LAST = tables.registration.c.last_time
+_TIME: ColumnElement[int] = bindparam("time")
 # Whatever the order in which a transaction runs these two: nothing is dated before either.
 _LATER = case((_LAST > _TIME, _LAST), else_=_TIME)
 COUNT = Prepared(
