@@ -1,8 +1,11 @@
 """Answers that share a transaction: all durable or none, and nobody fails for somebody else."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from math import inf
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from ragaudit.ledger.errors import RestoredBackup, StoreUnavailable
 from ragaudit.ledger.log.fence import GROUP_RECORDS
 from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.requests import Request
+from ragaudit.prover import sequencer
 from ragaudit.prover.errors import WindowUnusable
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account
@@ -287,6 +291,97 @@ class TestMembers:
         )
         assert [each.result(PATIENCE) for each in done] == [None] * len(works)
         assert groups == [1, GROUP_RECORDS, GROUP_RECORDS - 1]
+
+
+def sequenced(scenario: ProverScenario, *calls: Callable[[], Any]) -> list[Any]:
+    """Make calls as questions that come together; return what came of each."""
+
+    async def run() -> list[Any]:
+        running = [scenario.service.sequencer.run(call) for call in calls]
+        return await asyncio.gather(*running, return_exceptions=True)
+
+    return asyncio.run(run())
+
+
+class TestSequenced:
+    """Questions that run in one thread."""
+
+    def test_all_that_come_together_share_one_transaction(
+        self, scenario: ProverScenario, live: OpenWindow, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        groups: list[int] = []
+        live.on_committed = lambda _seconds, answers: groups.append(answers)
+        # However slow the machine is: nothing goes aside, from where each would come when it can.
+        monkeypatch.setattr(sequencer, "_AT_ONCE_SECONDS", inf)
+        live.catch_up()
+        request = Request.of(live.policy, "bread", 2)
+        calls = [partial(scenario.service.asking.query, user, request) for user in USERS]
+        before = size(live)
+        found = sequenced(scenario, *calls)
+        assert [each.public.index for each in found] == list(range(before, before + 16))
+        assert groups == [16]
+
+    def test_more_than_a_fence_takes_are_several_transactions(
+        self, scenario: ProverScenario, live: OpenWindow
+    ) -> None:
+        groups: list[int] = []
+        live.on_committed = lambda _seconds, answers: groups.append(answers)
+
+        def member(number: int) -> Callable[[LogTransaction], int]:
+            def work(transaction: LogTransaction) -> int:
+                transaction.use_counter(bytes([number + 1]) * 32, 0, 1)
+                return number
+
+            return work
+
+        store, count = scenario.service.store, GROUP_RECORDS + 8
+        calls = [partial(live.commit, store, member(number)) for number in range(count)]
+        assert sequenced(scenario, *calls) == list(range(count)) and groups == [GROUP_RECORDS, 8]
+
+    def test_threads_that_commit_beside_them_lose_nothing(
+        self, scenario: ProverScenario, live: OpenWindow
+    ) -> None:
+        store, before = scenario.service.store, size(live)
+
+        def member(name: bytes) -> Callable[[], int]:
+            return lambda: live.commit(store, lambda t: entry(live, t, name))
+
+        with ThreadPoolExecutor(3) as pool:
+            beside = [pool.submit(member(b"t%d" % number)) for number in range(30)]
+            found = [sequenced(scenario, *map(member, (b"a", b"b", b"c"))) for _ in range(10)]
+        places = [place for each in found for place in each] + [each.result() for each in beside]
+        assert sorted(places) == list(range(before, before + 60))
+        assert live.log.entries.audit().size == before + 60
+
+    def test_one_that_fails_is_nobody_elses(
+        self, scenario: ProverScenario, live: OpenWindow
+    ) -> None:
+        store, before = scenario.service.store, size(live)
+
+        def bad(transaction: LogTransaction) -> None:
+            row = {"window": "w1", "position": 0, "kind": "x", "salt": b"", "body": b""}
+            transaction.connection.execute(insert(tables.entry).values(row))
+
+        def good(transaction: LogTransaction) -> int:
+            return entry(live, transaction, b"good")
+
+        works: list[Any] = [good, bad, good]
+        found = sequenced(scenario, *(partial(live.commit, store, work) for work in works))
+        assert found[::2] == [before, before + 1] and isinstance(found[1], InternalError)
+
+    def test_nobody_is_answered_where_the_fence_is_not_durable(
+        self, scenario: ProverScenario, live: OpenWindow, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def full(*_: Any) -> None:
+            raise StoreUnavailable("no room for the fence")
+
+        request, before = Request.of(live.policy, "bread", 2), size(live)
+        calls = [partial(scenario.service.asking.query, user, request) for user in USERS[:4]]
+        with monkeypatch.context() as patch:
+            patch.setattr(live.fence, "advance", full)
+            assert all(isinstance(each, StoreUnavailable) for each in sequenced(scenario, *calls))
+        again = sequenced(scenario, *calls)
+        assert {each.public.index for each in again} == set(range(before, before + 4))
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -142,7 +142,7 @@ def test_a_promise_whose_nonce_was_seen_is_never_superseded(scenario: Any) -> No
     first = scenario.promise(0).json()
     live = scenario.service.open_windows.get("w1")
     with live.committing(scenario.service.store) as transaction:
-        note_nonce(transaction.connection, "w1", "bob", 0, scenario.chains["bob"].nonce(0))
+        note_nonce(transaction, "w1", "bob", 0, scenario.chains["bob"].nonce(0))
     expire(scenario, first)
     refused = scenario.promise(0, query="trains")
     assert refused.status_code == 409 and "nonce was revealed" in refused.json()["detail"]

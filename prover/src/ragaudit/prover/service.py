@@ -41,6 +41,7 @@ from ragaudit.prover.lifecycle.refreshing import Refresher, Watcher
 from ragaudit.prover.lifecycle.restoring import Restored, Restorer
 from ragaudit.prover.lifecycle.retention import Retention
 from ragaudit.prover.randomness import SECRET_BYTES, Randomness, SeedTree, randomness_for
+from ragaudit.prover.sequencer import Sequencer, aside
 from ragaudit.prover.settings import Settings, StampSettings, window_settings
 from ragaudit.prover.store.accounts import Account, Accounts, CallersKeys, Owners
 from ragaudit.prover.store.database import Store
@@ -222,6 +223,8 @@ class Service:
             registrar=self.registrar,
             accounts=self.accounts,
         )
+        # One for each request that may be worked on: none waits for a thread of another.
+        self.sequencer = Sequencer(settings.limits.workers)
         self.promises = components.promises(retrieval=self.retrieval, verifier=self.verifier)
         self.generator = None if settings.generator is None else Generator(settings.generator)
         charging = Charging(self.retrieval.context)
@@ -335,6 +338,7 @@ class Service:
 
     def stop(self) -> None:
         """Stop the background threads, wait for them, and let go of files and connections."""
+        self.sequencer.close()
         self.runner.stop()  # a step that waits for a job ends
         self._clock_watch.stop()
         self.succession.stop()  # its steps need the connections that are closed below
@@ -456,7 +460,7 @@ class Service:
             return live
         window = self.windows.get(name)
         if window.countersignature is not None and window.state not in FINAL:
-            return self.open_windows.get(name)
+            return aside(self.open_windows.get, name)
         raise refuse_unloaded(self.retrieval.context.key, window, account, self.clock())
 
     def policy_of(self, window: str) -> Policy:

@@ -654,14 +654,14 @@ class LimitSettings(Section):
     """What one caller may take of the service: an account, or a peer without a known key.
 
     Attributes:
-        workers: requests worked on at a time; more do not help beyond the cores.
+        workers: requests worked on at a time; those that come together share one transaction.
         waiting: the most requests of one caller that may wait.
         wait_seconds: a request that would wait longer is refused.
         account_per_second: the most requests a second of one account.
         peer_per_second: the most requests a second of one peer without a known key.
     """
 
-    workers: int = Field(default=8, ge=1, le=32)
+    workers: int = Field(default=16, ge=1, le=32)
     waiting: int = Field(default=16, ge=1, le=1000)
     wait_seconds: float = Field(default=5.0, gt=0, le=60)
     account_per_second: int = Field(default=100, ge=1, le=10_000)

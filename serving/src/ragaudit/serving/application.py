@@ -7,9 +7,9 @@ from urllib.parse import unquote
 
 from fastapi import APIRouter, FastAPI
 from ragaudit.serving.problems import install
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Lifespan", "add_routes", "application"]
+__all__ = ["Application", "Lifespan", "add_routes", "application"]
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
@@ -19,13 +19,25 @@ _ABSOLUTE = re.compile(rb"https?://([^/?#@]+)(/.*)?", re.IGNORECASE | re.DOTALL)
 _FOR_EVER = b"immutable"
 
 
-class _Application(FastAPI):
-    """Serves paths in either form; nothing that it answers is kept by caches on the way."""
+class Application(FastAPI):
+    """Serves paths in either form; nothing that it answers is kept by caches on the way.
+
+    Attributes:
+        front: what requests come to first, if it is not `answer`; it passes on what it leaves.
+    """
+
+    front: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] == "http":
-            scope, send = _origin_form(scope), _kept_by_nobody(send)
+            scope = _origin_form(scope)
+        await (self.front or self.answer)(scope, receive, send)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request by the routes, behind all middleware."""
+        if scope["type"] == "http":
+            send = _kept_by_nobody(send)
         await super().__call__(scope, receive, send)
 
 
@@ -65,7 +77,7 @@ def application(
     lifespan: Lifespan | None = None,
     summary: str | None = None,
     redirect_slashes: bool = False,
-) -> FastAPI:
+) -> Application:
     """Return an application without routes, whose errors are problem documents.
 
     Args:
@@ -73,7 +85,7 @@ def application(
         lifespan: from its start to its end.
         redirect_slashes: whether a path with one slash too many or too few is sent elsewhere.
     """
-    app = _Application(
+    app = Application(
         title=title,
         version="1",
         summary=summary,

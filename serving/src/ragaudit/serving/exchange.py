@@ -5,6 +5,7 @@ threads of a request share. It holds names and numbers of records, never a query
 """
 
 import json
+import random
 import re
 import secrets
 import time
@@ -35,7 +36,8 @@ Phase = Literal["admit", "embed", "noise", "score", "fetch", "generate", "commit
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 _TRACESTATE = re.compile(r"[\x20-\x7e]{1,512}")
 _NONE = re.compile(r"0+")
-_ID_BYTES = 8
+# Ids tell requests apart, and keep no secret: the system is not asked for each.
+_IDS = random.Random(secrets.randbits(128))  # noqa: S311
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Exchange:
         leave_turn: lets the caller's next request begin, while this one goes on.
     """
 
-    id: str = field(default_factory=lambda: secrets.token_hex(_ID_BYTES))
+    id: str = field(default_factory=lambda: f"{_IDS.getrandbits(64):016x}")
     traceparent: str = ""
     tracestate: str = ""
     surface: str = ""

@@ -42,8 +42,8 @@ class BehindProxies:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on with its peer, and the scheme by which the proxy was asked."""
-        client = scope.get("client")
-        if scope["type"] == "http" and client and _is_trusted(_address(client[0]), self._trusted):
+        client = scope.get("client") if self._trusted and scope["type"] == "http" else None
+        if client and _is_trusted(_address(client[0]), self._trusted):
             found = peer_of(client[0], _values(scope, b"x-forwarded-for"), self._trusted)
             schemes = _values(scope, b"x-forwarded-proto")
             scheme = _SCHEMES.get(schemes[-1] if schemes else b"", scope["scheme"])

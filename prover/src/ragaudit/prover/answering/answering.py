@@ -22,6 +22,7 @@ from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.context import Context, seconds_until
 from ragaudit.prover.answering.query import Admitted, Logged
 from ragaudit.prover.errors import ChargeVoided, PromisePending, VersionMoved
+from ragaudit.prover.sequencer import aside
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.charges import (
@@ -189,7 +190,7 @@ class Retrieval(Channel[Request, Logged]):
 
     def promise(self, admitted: Admitted, request: Request, superseded: Promise | None) -> Promise:
         """Promise the record; its selection follows from the nonce."""
-        return admitted.describe(request).promise(superseded=superseded).send()
+        return admitted.describe(request).promise(superseded=superseded).promise
 
     def keep(self, live: OpenWindow, account: Account, promise: Promise, nonce: bytes) -> Logged:
         """Select with the nonce, and make the record durable.
@@ -408,7 +409,7 @@ class Promises:
             if is_revealed(connection, *place):
                 return None
         # None means that the promise may still be claimed: that is as bad as claimed.
-        if self._verifier.claimed(live.name, promise.promised) is not False:
+        if aside(self._verifier.claimed, live.name, promise.promised) is not False:
             return None
         with live.committing(self._store) as transaction:
             connection = transaction.connection
@@ -447,7 +448,7 @@ class Promises:
         with self._store.read() as connection:
             revealed = is_revealed(connection, live.name, account.id, record.counter)
         # None means that the promise may still be claimed: that is as bad as claimed.
-        if revealed or self._verifier.claimed(live.name, record) is not False:
+        if revealed or aside(self._verifier.claimed, live.name, record) is not False:
             raise Conflict(
                 "the promise for this counter has expired, and its nonce was revealed",
                 where="counter",

@@ -46,11 +46,10 @@ from ragaudit.prover.window.charges import (
 from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import (
-    INSERT_PROMISE,
     Asked,
     find_promise,
     note_nonce,
-    promise_row,
+    put_promise,
 )
 from ragaudit.prover.window.registrations import Registered
 from ragaudit.serving.exchange import phase
@@ -236,14 +235,16 @@ class Charging(Channel[GenerationRequest, StoredCharge]):
         # Answered already: it is only fetched again, perhaps when the log has ended.
         if answer is not None and answer.answer is not None:
             return None
-        with live.committing(self.context.store) as transaction:
-            connection = transaction.connection
-            answer = answer_of_charge(connection, live.name, charge.entry.index)
+
+        def note(transaction: LogTransaction) -> StoredAnswer | None:
+            answer = answer_of_charge(transaction.connection, live.name, charge.entry.index)
             if answer is not None and answer.answer is None:
                 return answer
             # Durable before a coin is drawn: what was seen is never voided.
-            note_nonce(connection, live.name, charge.account, charge.body.counter, nonce)
-        return None
+            note_nonce(transaction, live.name, charge.account, charge.body.counter, nonce)
+            return None
+
+        return live.commit(self.context.store, note)
 
     def log(self, admitted: Admitted, request: GenerationRequest, asked: Asked) -> StoredCharge:
         """Decide which rows pay, and make the charge durable, with its promise if there is one.
@@ -347,7 +348,7 @@ class Charging(Channel[GenerationRequest, StoredCharge]):
         )
         # Before anything is kept: a promise that cannot be claimed does not bind the prover.
         check_claim(promise)
-        transaction.later(INSERT_PROMISE, **promise_row(*place, promise))
+        put_promise(transaction, *place, promise)
 
     def _due(
         self,

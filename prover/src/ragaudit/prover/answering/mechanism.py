@@ -22,6 +22,7 @@ from ragaudit.ledger.messages.receipts import (
 )
 from ragaudit.prover.errors import MalformedQuery
 from ragaudit.prover.index.committed import CommittedIndex
+from ragaudit.prover.sequencer import Pace
 from ragaudit.prover.window.open_window import OpenWindow
 
 Embedding = npt.NDArray[np.int16]
@@ -34,6 +35,7 @@ class Mechanism:
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
+        self._pace = Pace()
 
     def embed(self, query: str) -> npt.NDArray[np.float32]:
         """Return the query's embedding, float32[d], as the embedder gives it.
@@ -46,7 +48,8 @@ class Mechanism:
         """
         # Checked on both sides: a model's NaN would pass every comparison after it.
         texts = checked_texts([query])
-        vectors = checked_embeddings(self._embedder.embed(texts), 1, self._embedder.dimension)
+        embedded = self._pace.call(self._embedder.embed, texts)
+        vectors = checked_embeddings(embedded, 1, self._embedder.dimension)
         vector: npt.NDArray[np.float32] = vectors[0]
         return vector
 

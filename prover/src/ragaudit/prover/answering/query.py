@@ -34,6 +34,7 @@ from ragaudit.ledger.messages.requests import (
     float32_values,
 )
 from ragaudit.prover.answering.context import Context
+from ragaudit.prover.answering.mechanism import Embedding, Mechanism
 from ragaudit.prover.answering.receipts import answer_of, receipt_file, ties_that_leave
 from ragaudit.prover.errors import (
     AccountAnchored,
@@ -44,6 +45,7 @@ from ragaudit.prover.errors import (
 )
 from ragaudit.prover.index.committed import VERSION, CommittedIndex
 from ragaudit.prover.randomness import EPOCH
+from ragaudit.prover.sequencer import aside
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.states import State, check_state
 from ragaudit.prover.window.log_transaction import LogTransaction
@@ -176,16 +178,8 @@ class Stage:
         # The embedding that the record's digest opens to, not one that is computed again.
         embedding = np.array(openings.embedding, dtype=np.int16)
         allowed = index.allowed(request_filter(request.filter, window.policy))
-        if window.policy.noised:
-            with phase("noise"):
-                noise = mechanism.draw_noise(window, index, record, nonce)
-            with phase("score"):
-                selected = mechanism.noised_selection(
-                    window, index, embedding, noise, record.top_k, allowed
-                )
-        else:
-            with phase("score"):
-                selected = mechanism.exact_selection(index, embedding, record.top_k, allowed)
+        select = partial(_select, mechanism, window, index, embedding, record, nonce, allowed)
+        selected = index.pace.call(select)
         # Unique to this query, as `Randomness` demands: no draw of a seeded window is repeated.
         purpose = (window.name, record.pseudonym, record.counter)
         blinding = randomness.scalars(1, "selection", *purpose)[0].tobytes()
@@ -480,7 +474,7 @@ class Query:
             status = self.context.windows.status(connection, window.name)
         registered = window.registered(self.context.store, self.account.id)
         if status.generation != window.generation:
-            window.catch_up()
+            aside(window.catch_up)
         if registered is None:
             raise Conflict(
                 "the account is not registered", where=window.name, expected="POST .../registration"
@@ -667,35 +661,42 @@ class Described(Stage):
             MalformedQuery: its claim would be too long.
             Conflict: the account's counter moved.
         """
+        promise = self.window.commit(
+            self.context.store, lambda transaction: self._promise(transaction, superseded)
+        )
+        return self.context.stages.promised(self.context, self.window, self.registered, promise)
+
+    def _promise(self, transaction: LogTransaction, superseded: Promise | None) -> Promise:
         window, account, counter = self.window, self.registered.account, self.record.counter
-        with window.committing(self.context.store) as transaction:
-            current = self.current(transaction, counter)
-            self.check_window(transaction, State.OPEN)
-            # Another process may have answered this call meanwhile, if the turn was lost.
-            stored = find_promise(transaction.connection, window.name, account, counter)
-            revealed = is_revealed(transaction.connection, window.name, account, counter)
-            if stored != superseded or revealed:
-                raise Conflict("the counter was promised meanwhile", where=window.name)
-            # The fence knows of an expired promise already; of any other one it must not.
-            before = counter + (superseded is not None)
-            transaction.use_counter(current.pseudonym, before, counter + 1)
-            record = self.stamp(current, self.record)
-            # The account needs the margin to claim it at the verifier (check 12).
-            if record.time > window.policy.last_promise:
-                raise self.context.refuse(
-                    window, current, "closed", "no promise is made so near to the end"
-                )
-            promise = Promise.issue(
-                self.context.key,
-                origin=window.origin,
-                body=record.encode(),
-                request=self.request,
-                openings=self.openings,
+        current = self.current(transaction, counter)
+        self.check_window(transaction, State.OPEN)
+        # Another process may have answered this call meanwhile, if the turn was lost.
+        stored = find_promise(transaction.connection, window.name, account, counter)
+        revealed = is_revealed(transaction.connection, window.name, account, counter)
+        if stored != superseded or revealed:
+            raise Conflict("the counter was promised meanwhile", where=window.name)
+        # The fence knows of an expired promise already; of any other one it must not.
+        before = counter + (superseded is not None)
+        transaction.use_counter(current.pseudonym, before, counter + 1)
+        record = self.stamp(current, self.record)
+        # The account needs the margin to claim it at the verifier (check 12).
+        if record.time > window.policy.last_promise:
+            raise self.context.refuse(
+                window, current, "closed", "no promise is made so near to the end"
             )
-            # Before it is stored: a promise that cannot be claimed does not bind the prover.
-            check_claim(promise)
-            put_promise(transaction.connection, window.name, account, counter, promise)
-        return self.context.stages.promised(self.context, window, self.registered, promise)
+        promise = Promise.issue(
+            self.context.key,
+            origin=window.origin,
+            body=record.encode(),
+            request=self.request,
+            openings=self.openings,
+        )
+        # Before it is stored: a promise that cannot be claimed does not bind the prover.
+        check_claim(promise)
+        put_promise(
+            transaction, window.name, account, counter, promise, superseded=stored is not None
+        )
+        return promise
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -741,11 +742,14 @@ class Promised(Stage):
             )
         # Durable before the noise is drawn: a promise whose noise was seen is never superseded.
         place = (self.window.name, self.registered.account, record.counter)
-        with self.window.committing(self.context.store) as transaction:
+
+        def note(transaction: LogTransaction) -> None:
             # Of this transaction: another process may have superseded it, if the turn was lost.
             if find_promise(transaction.connection, *place) != self.promise:
                 raise Conflict("the promise was superseded", where="counter")
-            note_nonce(transaction.connection, *place, nonce)
+            note_nonce(transaction, *place, nonce)
+
+        self.window.commit(self.context.store, note)
         return self.select(nonce)
 
     def select(self, nonce: bytes) -> "Selected":
@@ -764,6 +768,25 @@ class Stages:
     promised: type[Promised] = Promised
     selected: type[Selected] = Selected
     logged: type[Logged] = Logged
+
+
+def _select(
+    mechanism: Mechanism,
+    window: OpenWindow,
+    index: CommittedIndex,
+    embedding: Embedding,
+    record: Record,
+    nonce: bytes | None,
+    allowed: Sequence[int] | None,
+) -> tuple[int, ...]:
+    if not window.policy.noised:
+        with phase("score"):
+            return mechanism.exact_selection(index, embedding, record.top_k, allowed)
+    with phase("noise"):
+        noise = mechanism.draw_noise(window, index, record, nonce)
+    with phase("score"):
+        top_k = record.top_k
+        return mechanism.noised_selection(window, index, embedding, noise, top_k, allowed)
 
 
 def check_request(request: Request, rows: int, policy: Policy) -> None:

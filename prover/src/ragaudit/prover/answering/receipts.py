@@ -29,6 +29,7 @@ from ragaudit.ledger.messages.requests import (
 )
 from ragaudit.ledger.messages.ties import TiesStatement
 from ragaudit.prover.index.committed import CommittedIndex, part
+from ragaudit.prover.sequencer import aside
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.records import (
     Delivery,
@@ -171,7 +172,7 @@ def ties_that_leave(
     if stored is not None:
         return stored
     # Two at once may both prove; the one that is stored first leaves.
-    made = prove_ties(index, record, delivery)
+    made = aside(prove_ties, index, record, delivery)
     with store.write() as connection:
         return keep_ties(connection, place, made)
 

@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -22,6 +23,7 @@ from ragaudit.prover.backend_settings import ChromaSettings
 from ragaudit.prover.backends.interface import Document, Vector, attributes_text, one_dimension
 from ragaudit.prover.errors import BackendMoved, BackendUnavailable, MalformedDocument
 from ragaudit.prover.keys import read_secret_file
+from ragaudit.prover.sequencer import aside
 
 MAX_ANSWER_BYTES = 2**28  # a page of 10,000 vectors of 3,072 entries does not fit; one of 500 does
 
@@ -255,7 +257,8 @@ class ChromaStore:
         if not ids:
             return []
         vectors = self._compared
-        found = self._with(tenant, lambda it: self._get(tenant, it, ids, vectors=vectors))
+        get = partial(self._get, tenant, ids=ids, vectors=vectors)
+        found = aside(self._with, tenant, get)
         return [_now(name, found[name], vectors) if name in found else None for name in ids]
 
     def forward_write(self, tenant: str, operation: str, body: bytes) -> Forwarded:

@@ -18,6 +18,7 @@ from ragaudit.prover.backend_settings import PgvectorSettings, TableSettings
 from ragaudit.prover.backends.interface import Document, Vector, attributes_text, one_dimension
 from ragaudit.prover.errors import BackendUnavailable, MalformedDocument
 from ragaudit.prover.keys import read_secret_file
+from ragaudit.prover.sequencer import aside
 from sqlalchemy import Engine, create_engine, exc
 
 _log = logging.getLogger(__name__)
@@ -138,8 +139,9 @@ class PgvectorStore:
         Args:
             ids: distinct, of documents that a window committed to.
         """
-        if not ids:
-            return []
+        return aside(self._fetch, tenant, ids) if ids else []
+
+    def _fetch(self, tenant: str, ids: Sequence[str]) -> list[Document | None]:
         table = self._table(tenant)
         with self._reading(tenant) as connection:
             vector = self._vector_type(connection, tenant) if self._compared else None

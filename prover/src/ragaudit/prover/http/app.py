@@ -153,14 +153,14 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
         known=partial(known_caller, service.callers, surfaces.key),
     )
     app.add_middleware(Observed, observer=service.observer)
-    app.add_middleware(
-        Questions,
+    app.front = Questions(
+        app,
         routes=[each for each in account.queries.routes if isinstance(each, account.HotRoute)],
         gate=gate,
         keys=service.callers,
         observer=service.observer,
         delegating=settings.surfaces.delegation.accounts,
-        workers=settings.limits.workers,
+        sequencer=service.sequencer,
         limit=settings.server.max_body_bytes,
     )
     add_routes(

@@ -9,21 +9,22 @@ its routes have the same endpoints, and its middleware the same gate.
 import asyncio
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from functools import partial
 
 from fastapi import Request
 from ragaudit.prover.errors import TooManyRequests
 from ragaudit.prover.http.account import HotRoute
 from ragaudit.prover.http.turns import PENALTY_SECONDS, Gate
 from ragaudit.prover.keys import token_digest
+from ragaudit.prover.sequencer import Sequencer
 from ragaudit.prover.store.accounts import Caller, CallersKeys
+from ragaudit.serving.application import Application
 from ragaudit.serving.bodies import SMALL_BYTES
 from ragaudit.serving.exchange import Exchange, begun
 from ragaudit.serving.observed import Observer, trace_of
 from ragaudit.serving.problems import handled, response
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 _PREFIX = "/v1/windows/"
 _SCHEME = b"bearer "
@@ -32,26 +33,27 @@ _UNUSUAL = frozenset((b"transfer-encoding", b"content-encoding", b"expect", b"up
 
 
 class Questions:
-    """ASGI middleware, the outermost; where it answers, it does all that those behind it would.
+    """ASGI application in front of another; where it answers, it does all that that one would.
 
     Args:
+        app: that everything else is passed on to.
         routes: of the endpoints, ``/v1/windows/{window}/<name>``.
         gate: that `FairTurns` has, too.
         keys: tells whose key a token is. The endpoint decides who may.
         delegating: names of accounts that may name end users, who have queues of their own.
-        workers: threads.
+        sequencer: runs the endpoints.
         limit: bytes of a body, beyond which the application says no.
     """
 
     def __init__(
         self,
-        app: ASGIApp,
+        app: Application,
         routes: Sequence[HotRoute],
         gate: Gate,
         keys: CallersKeys,
         observer: Observer,
         delegating: Sequence[str],
-        workers: int,
+        sequencer: Sequencer,
         limit: int,
     ) -> None:
         self._app = app
@@ -61,7 +63,7 @@ class Questions:
         self._observer = observer
         self._delegating = frozenset(delegating)
         self._limit = min(limit, SMALL_BYTES)
-        self._threads = ThreadPoolExecutor(workers, "answering")
+        self._sequencer = sequencer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a question, or pass the request on."""
@@ -71,10 +73,10 @@ class Questions:
             if route is not None and scope["path"].startswith(_PREFIX):
                 caller = self._caller(scope)
                 if caller is not None:
-                    scope["route"], scope["path_params"] = route, {"window": window}
+                    scope.update(app=self._app, route=route, path_params={"window": window})
                     await self._answer(route, caller, scope, receive, send)
                     return
-        await self._app(scope, receive, send)
+        await self._app.answer(scope, receive, send)
 
     def _caller(self, scope: Scope) -> Caller | None:
         """Return who asks, None where the application has to look more closely."""
@@ -118,11 +120,8 @@ class Questions:
                 observer.finished(exchange, scope, status, time.perf_counter() - since)
 
     async def _work(self, route: HotRoute, request: Request, content: bytes) -> Response:
-        loop, context = asyncio.get_running_loop(), copy_context()
         try:
-            return await loop.run_in_executor(
-                self._threads, context.run, route.work, request, content
-            )
+            return await self._sequencer.run(partial(route.work, request, content))
         except Exception as error:
             return handled(request, error)
 

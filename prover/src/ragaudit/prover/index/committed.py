@@ -42,6 +42,7 @@ from ragaudit.ledger.messages.filters import Filter
 from ragaudit.ledger.messages.policy import LARGE_B, Policy
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.errors import MalformedDocument
+from ragaudit.prover.sequencer import Pace
 from ragaudit.prover.store import tables
 from sqlalchemy import Connection, Row, insert, select
 
@@ -223,6 +224,11 @@ class CommittedIndex:
     columns: tuple[str, ...] = field(default=(), repr=False)
     document_secret: bytes = field(default=b"", repr=False)
     id_keys: bytes = field(default=b"", repr=False)
+
+    @cached_property
+    def pace(self) -> Pace:
+        """Of selections from it."""
+        return Pace()
 
     @property
     def count(self) -> int:

@@ -25,6 +25,7 @@ from ragaudit.ledger.log.database import (
     take_database,
     write_transaction,
 )
+from ragaudit.prover.sequencer import aside
 from ragaudit.prover.store import tables
 from ragaudit.serving.revisions import Schema, Upgrade
 from sqlalchemy import Connection, Engine, Table, func, select, update
@@ -254,7 +255,7 @@ class Store:
             yield
             return
         key = key_of(*words)
-        session = self._turns.take(key)
+        session = aside(self._turns.take, key)
         try:
             yield
         finally:

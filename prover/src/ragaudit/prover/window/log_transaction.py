@@ -25,6 +25,7 @@ from ragaudit.ledger.log.database import Prepared
 from ragaudit.ledger.log.fence import GROUP_RECORDS, Fence, FenceReader
 from ragaudit.ledger.log.store import HeadRow, LogStore
 from ragaudit.ledger.log.tree import TreeHead
+from ragaudit.prover.sequencer import together
 from ragaudit.prover.store import tables
 from ragaudit.prover.window.registrations import ADVANCE_TIME, COUNT, Registered, find
 from ragaudit.prover.window.windows import Status, Windows
@@ -242,7 +243,8 @@ Begin = Callable[[], AbstractContextManager[LogTransaction]]
 class _Member:
     """One change that waits to be made durable; ``done`` once it is, or has failed."""
 
-    def __init__(self, work: Callable[[LogTransaction], Any]) -> None:
+    def __init__(self, begin: Begin, work: Callable[[LogTransaction], Any]) -> None:
+        self.begin = begin
         self.work = work
         self.result: Any = None
         self.error: BaseException | None = None
@@ -277,18 +279,24 @@ class GroupCommit:
 
         Raises: what ``work`` raises, or ``begin``: then nothing of it may be answered.
         """
-        member = _Member(work)
-        with self._lock:
-            self._waiting.append(member)
-            waits, self._leading = self._leading, True
-        if waits:
-            member.wait()
-        if not member.done:
-            self._lead(begin)
+        member = _Member(begin, work)
+        together(self._make_durable, member)
         if member.error is not None:
             raise member.error
         result: T = member.result
         return result
+
+    def _make_durable(self, members: Sequence[_Member]) -> None:
+        """Return once all of these are done, which one thread has."""
+        with self._lock:
+            self._waiting.extend(members)
+            waits, self._leading = self._leading, True
+        for member in members:
+            if waits:
+                member.wait()
+            if not member.done:
+                self._lead(member.begin)
+            waits = True
 
     def _lead(self, begin: Begin) -> None:
         """Commit those that have waited longest, and let the first one behind them go on."""

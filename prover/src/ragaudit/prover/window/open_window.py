@@ -31,6 +31,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import WindowUnusable
 from ragaudit.prover.index.committed import VERSION, CommittedIndex, IndexForm
 from ragaudit.prover.randomness import EPOCH, Randomness, SeedTree
+from ragaudit.prover.sequencer import TaskLock
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.log_transaction import (
@@ -449,7 +450,7 @@ class OpenWindow:
         # Held while later versions are committed to: two would commit to one version twice. Store
         # and verifier are asked under it, so that only this window's refreshes wait for them.
         self.refreshing = threading.Lock()
-        self._account_locks: dict[str, threading.RLock] = {}
+        self._account_locks: dict[str, TaskLock] = {}
         self._locks_guard = threading.Lock()
 
     @property
@@ -503,7 +504,7 @@ class OpenWindow:
         """
         with self._locks_guard:
             # Never removed: with a second lock, two queries could use one counter.
-            lock = self._account_locks.setdefault(account, threading.RLock())
+            lock = self._account_locks.setdefault(account, TaskLock())
         with lock, self.turn(account):
             yield
 

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from ragaudit.encoding.canonical_json import dumps, loads
 from ragaudit.encoding.digests import leaf_data
@@ -35,7 +35,6 @@ from ragaudit.ledger.messages.requests import (
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.store import tables
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Row,
     bindparam,
@@ -45,6 +44,9 @@ from sqlalchemy import (
     select,
     update,
 )
+
+if TYPE_CHECKING:
+    from ragaudit.prover.window.log_transaction import LogTransaction
 
 MAX_KEY_CHARACTERS = 255
 _ROWS = 1000  # read at a time: a driver may hold all rows of a query in memory
@@ -340,59 +342,64 @@ def _checked(key: str) -> bytes:
     return data
 
 
+_PROMISED = tables.promise.c
+_AT = (
+    (_PROMISED.window == bindparam("of_window"))
+    & (_PROMISED.account == bindparam("of_account"))
+    & (_PROMISED.counter == bindparam("of_counter"))
+)
+_PROMISE = Prepared(select(_PROMISED.message, _PROMISED.nonce).where(_AT))
+_DELETE_PROMISE = Prepared(delete(tables.promise).where(_AT))
+_NOTE_NONCE = Prepared(update(tables.promise).where(_AT).values(nonce=bindparam("revealed")))
+_INSERT_PROMISE = Prepared(insert(tables.promise))
+
+
 def find_promise(connection: Connection, window: str, account: str, counter: int) -> Promise | None:
     """Return the promise for an account's counter, None if none was made.
 
     Args:
         counter: c, from 0.
     """
-    message = connection.scalar(
-        select(tables.promise.c.message).where(_promised(window, account, counter))
-    )
-    return None if message is None else Promise.parse(message)
-
-
-INSERT_PROMISE = Prepared(insert(tables.promise))
-"""Stores the first promise for an account's counter; it leaves only once that is durable."""
-
-
-def promise_row(window: str, account: str, counter: int, promise: Promise) -> dict[str, Any]:
-    """Return the row of a promise that is signed, see `INSERT_PROMISE`.
-
-    Args:
-        counter: c, from 0.
-    """
-    place = {"window": window, "account": account, "counter": counter}
-    return {**place, "message": promise.encode(), "nonce": None}
+    row = _PROMISE.row(connection, **_at(window, account, counter))
+    return None if row is None else Promise.parse(row[0])
 
 
 def put_promise(
-    connection: Connection, window: str, account: str, counter: int, promise: Promise
+    transaction: "LogTransaction",
+    window: str,
+    account: str,
+    counter: int,
+    promise: Promise,
+    *,
+    superseded: bool = False,
 ) -> None:
-    """Store the promise for an account's counter, in the place of an earlier one.
+    """Store the promise for an account's counter.
 
     Args:
-        connection: of the transaction in which the promise took its time.
+        transaction: in which the promise took its time.
         counter: c, from 0.
         promise: signed; it leaves only after this is durable.
+        superseded: whether there is an earlier one, whose place it takes.
     """
-    # One for each counter: two that were both remembered could both be sent.
-    connection.execute(delete(tables.promise).where(_promised(window, account, counter)))
-    INSERT_PROMISE.change(connection, **promise_row(window, account, counter, promise))
+    place = {"window": window, "account": account, "counter": counter}
+    if superseded:
+        # At once, before anything new is written. One for each counter: two that were both
+        # remembered could both be sent.
+        _DELETE_PROMISE.change(transaction.connection, **_at(window, account, counter))
+    transaction.later(_INSERT_PROMISE, **place, message=promise.encode(), nonce=None)
 
 
 def note_nonce(
-    connection: Connection, window: str, account: str, counter: int, nonce: bytes
+    transaction: "LogTransaction", window: str, account: str, counter: int, nonce: bytes
 ) -> None:
     """Store the 32-byte nonce that an account revealed for its promise.
 
     Args:
-        connection: of a transaction that commits before the noise is drawn.
+        transaction: that commits before the noise is drawn.
         counter: of the promise.
         nonce: verified to be of the account's chain.
     """
-    place = _promised(window, account, counter)
-    connection.execute(update(tables.promise).where(place).values(nonce=nonce))
+    transaction.later(_NOTE_NONCE, **_at(window, account, counter), revealed=nonce)
 
 
 def revealed_nonce(connection: Connection, window: str, account: str, counter: int) -> bytes | None:
@@ -401,9 +408,8 @@ def revealed_nonce(connection: Connection, window: str, account: str, counter: i
     Args:
         counter: of the promise.
     """
-    place = _promised(window, account, counter)
-    nonce = connection.scalar(select(tables.promise.c.nonce).where(place))
-    return None if nonce is None else bytes(nonce)
+    row = _PROMISE.row(connection, **_at(window, account, counter))
+    return None if row is None else row[1]
 
 
 def is_revealed(connection: Connection, window: str, account: str, counter: int) -> bool:
@@ -415,10 +421,8 @@ def is_revealed(connection: Connection, window: str, account: str, counter: int)
     return revealed_nonce(connection, window, account, counter) is not None
 
 
-def _promised(window: str, account: str, counter: int) -> ColumnElement[bool]:
-    table = tables.promise
-    place = (table.c.account == account) & (table.c.counter == counter)
-    return (table.c.window == window) & place
+def _at(window: str, account: str, counter: int) -> dict[str, Any]:
+    return {"of_window": window, "of_account": account, "of_counter": counter}
 
 
 class RecordOpenings(Message, where="stored record"):

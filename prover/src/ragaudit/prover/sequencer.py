@@ -1,0 +1,244 @@
+"""One thread in which questions are answered: each of them goes on until it has to wait.
+
+A question is ordinary code in a coroutine of its own (a greenlet). Where others need the same, a
+transaction for instance, it lets those behind it come as far first, and all are served at once
+(`together`); what another machine does for it, or what computes for long, runs in a thread
+meanwhile (`aside`). So many questions cost one transaction, and none a switch of threads, at each
+of which the interpreter's lock changes hands.
+
+Code that runs here and waits holds nothing that other questions need, but a `TaskLock`.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import Context, copy_context
+from functools import partial
+from queue import SimpleQueue
+from time import perf_counter
+from typing import Any, ParamSpec, Self, TypeVar
+
+from greenlet import getcurrent, greenlet
+
+P = ParamSpec("P")
+T = TypeVar("T")
+# What takes longer is worth a thread of its own.
+_AT_ONCE_SECONDS = 0.0005
+_RISE = 1.25  # a call may be held up by others once: only the shortest of several tells
+
+
+class Sequencer:
+    """Answers the questions of one event loop in one thread, which the first of them starts."""
+
+    def __init__(self, workers: int) -> None:
+        """Begin with nothing to do.
+
+        Args:
+            workers: threads for what is called `aside`: as many as questions run at a time, so
+                that none waits for a thread that waits for it.
+        """
+        self._pool = ThreadPoolExecutor(workers, "aside")
+        self._asked: list[Callable[[], None]] = []
+        self._steps: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._waiting: dict[Callable[[Any], None], list[tuple[_Question, Any]]] = {}
+        self._ended: list[_Question] = []
+        self._thread: threading.Thread | None = None
+
+    async def run(self, work: Callable[[], T]) -> T:
+        """Return what ``work`` returns, or raise what it raises; it runs in the current context."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[T] = loop.create_future()
+        if not self._asked:
+            # After all that the loop has received by now: those begin together.
+            loop.call_soon(self._begin)
+        self._asked.append(partial(_Question.begin, self, work, copy_context(), answer))
+        return await answer
+
+    def close(self) -> None:
+        """End the threads, after what was asked."""
+        self._steps.put(None)
+        if self._thread is not None:
+            self._thread.join()
+        self._pool.shutdown()
+
+    def _begin(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="sequencer", daemon=True)
+            self._thread.start()
+        for each in self._asked:
+            self._steps.put(each)
+        self._asked = []
+
+    def _work(self) -> None:
+        while (step := self._steps.get()) is not None:
+            step()
+            # All that can go on comes as far as it can, before anybody is served.
+            while self._steps.qsize() and (step := self._steps.get()) is not None:
+                step()
+            while self._waiting:
+                serve = next(iter(self._waiting))
+                self._serve(serve, self._waiting.pop(serve))
+            self._answer()
+            if step is None:
+                return
+
+    def _serve(
+        self, serve: Callable[[Any], None], waiting: Sequence[tuple["_Question", Any]]
+    ) -> None:
+        """Serve all who need the same, and let them go on."""
+        try:
+            serve([need for _, need in waiting])
+        except BaseException as error:
+            for question, _ in waiting:
+                question.throw(error)
+        else:
+            for question, _ in waiting:
+                question.switch()
+
+    def _answer(self) -> None:
+        """Tell the loop which questions have ended, once for all of them."""
+        ended, self._ended = self._ended, []
+        if ended:
+            ended[0].answer.get_loop().call_soon_threadsafe(_tell, ended)
+
+    def wait_for(
+        self, serve: Callable[[Sequence[T]], None], need: T, question: "_Question"
+    ) -> None:
+        """Let a question wait, which calls this, until its need was served."""
+        self._waiting.setdefault(serve, []).append((question, need))
+        question.pause()
+
+    def wait_aside(self, call: Callable[[], T], question: "_Question") -> T:
+        """Let a question wait, which calls this, for a call in another thread; return its value."""
+        future = self._pool.submit(copy_context().run, call)
+        future.add_done_callback(lambda _: self._steps.put(question.switch))
+        question.pause()
+        return future.result()
+
+    def end(self, question: "_Question") -> None:
+        """Take a question that has ended, and calls this."""
+        self._ended.append(question)
+
+
+class _Question(greenlet):
+    """One question: a coroutine of the sequencer's thread.
+
+    Attributes:
+        answer: that the loop waits for.
+        returned: once it has ended, what its work returned.
+        raised: what it raised, None if it returned.
+    """
+
+    def __init__(
+        self, sequencer: Sequencer, work: Callable[[], Any], answer: asyncio.Future[Any]
+    ) -> None:
+        super().__init__(self._run)
+        self.sequencer = sequencer
+        self.answer = answer
+        self.returned: Any = None
+        self.raised: BaseException | None = None
+        self._work = work
+
+    @classmethod
+    def begin(
+        cls,
+        sequencer: Sequencer,
+        work: Callable[[], Any],
+        context: Context,
+        answer: asyncio.Future[Any],
+    ) -> None:
+        """Begin a question, and return where it waits or has ended."""
+        question = cls(sequencer, work, answer)
+        question.gr_context = context
+        question.switch()
+
+    def pause(self) -> None:
+        """Return once somebody switches to this question, which calls this, again."""
+        assert self.parent is not None  # the thread's own coroutine
+        self.parent.switch()
+
+    def _run(self) -> None:
+        try:
+            self.returned = self._work()
+        except BaseException as error:
+            self.raised = error
+        self.sequencer.end(self)
+
+
+def _tell(ended: Sequence[_Question]) -> None:
+    for each in ended:
+        if each.answer.done():
+            continue  # whoever asked has gone
+        if each.raised is None:
+            each.answer.set_result(each.returned)
+        else:
+            each.answer.set_exception(each.raised)
+
+
+def together(serve: Callable[[Sequence[T]], None], need: T) -> None:
+    """Return once ``serve`` was called with ``need``, in a sequencer with all that need it by then.
+
+    Args:
+        serve: equal functions are called once for all; what it raises, all of them raise.
+    """
+    question = getcurrent()
+    if isinstance(question, _Question):
+        question.sequencer.wait_for(serve, need, question)
+    else:
+        serve([need])
+
+
+def aside(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Return what a call returns; in a sequencer other questions go on meanwhile."""
+    question = getcurrent()
+    if isinstance(question, _Question):
+        return question.sequencer.wait_aside(partial(call, *args, **kwargs), question)
+    return call(*args, **kwargs)
+
+
+class Pace:
+    """Makes calls `aside` as long as they take long: a switch of threads costs some of it, too."""
+
+    def __init__(self) -> None:
+        self._seconds: float | None = None
+
+    def call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what a call returns, which takes about as long as those before it."""
+        long = self._seconds is not None and self._seconds > _AT_ONCE_SECONDS
+        timed = partial(self._timed, call, *args, **kwargs)
+        return aside(timed) if long else timed()
+
+    def _timed(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        since = perf_counter()
+        try:
+            return call(*args, **kwargs)
+        finally:
+            seconds, last = perf_counter() - since, self._seconds
+            self._seconds = seconds if last is None else min(seconds, _RISE * last)
+
+
+class TaskLock:
+    """A lock that who holds it may take again: a thread, or a question of a sequencer."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._holder: greenlet | None = None
+        self._times = 0
+
+    def __enter__(self) -> Self:
+        """Wait for the lock, and take it."""
+        task = getcurrent()
+        if self._holder is not task:
+            if not self._lock.acquire(blocking=False):
+                aside(self._lock.acquire)
+            self._holder = task
+        self._times += 1
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let go of the lock, if it was taken once."""
+        self._times -= 1
+        if not self._times:
+            self._holder = None
+            self._lock.release()
