@@ -176,7 +176,7 @@ class TestTurns:
         turns, key = Turns(engine), key_of("x")
         kept = turns.take(key)
         end_sessions(postgresql)
-        turns.take(key).unlock(key)
+        turns.take(key).unlock([key])
         assert kept.ended
         turns.close()
         engine.dispose()
@@ -191,7 +191,7 @@ class TestTurns:
         still, other = Session(engine), Turns(engine)
         key = key_of("x")
         assert still.try_lock(key)
-        other.take(key).unlock(key)
+        other.take(key).unlock([key])
         with pytest.raises(StoreUnavailable):
             still.try_lock(key)
         other.close()

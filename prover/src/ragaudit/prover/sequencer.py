@@ -11,18 +11,21 @@ Code that runs here and waits holds nothing that other questions need, but a `Ta
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context, copy_context
+from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from greenlet import getcurrent, greenlet
 
 P = ParamSpec("P")
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 # What takes longer is worth a thread of its own.
 _AT_ONCE_SECONDS = 0.0005
 _RISE = 1.25  # a call may be held up by others once: only the shortest of several tells
@@ -242,3 +245,31 @@ class TaskLock:
         if not self._times:
             self._holder = None
             self._lock.release()
+
+
+class Lookup(Generic[K, V]):
+    """A search that finds many keys at once: questions that come together search once."""
+
+    def __init__(self, find: Callable[[Sequence[K]], Mapping[K, V]]) -> None:
+        """Search with ``find``: it returns what was found of distinct keys, by key."""
+        self._find = find
+
+    def get(self, key: K) -> V | None:
+        """Return what is found of a key as it is from now on, None if that is nothing.
+
+        Raises: what the search raises.
+        """
+        need = _Need[K, V](key)
+        together(self._serve, need)
+        return need.found
+
+    def _serve(self, needs: "Sequence[_Need[K, V]]") -> None:
+        found = self._find(list(dict.fromkeys(need.key for need in needs)))
+        for need in needs:
+            need.found = found.get(need.key)
+
+
+@dataclass
+class _Need(Generic[K, V]):
+    key: K
+    found: V | None = None

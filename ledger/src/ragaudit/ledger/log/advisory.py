@@ -8,6 +8,7 @@ that nobody waits for it longer than `SILENT_SECONDS`.
 import hashlib
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -23,8 +24,9 @@ SILENT_SECONDS = 10
 _PING_SECONDS = 1.0
 _FIRST_WAIT, _LONGEST_WAIT = 0.002, 0.05
 _LEAST_SERVER = 140_000  # the first that ends sessions which are idle
-_TRY = text("SELECT pg_try_advisory_lock(:key)")
-_UNLOCK = text("SELECT pg_advisory_unlock(:key)")
+_KEYS = "FROM unnest(CAST(:keys AS bigint[])) AS key"
+_TRY = text(f"SELECT array_agg(key) {_KEYS} WHERE pg_try_advisory_lock(key)")
+_UNLOCK = text(f"SELECT count(pg_advisory_unlock(key)) {_KEYS}")
 _UNLOCK_ALL = text("SELECT pg_advisory_unlock_all()")
 _HELD = text(
     "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1"
@@ -84,19 +86,23 @@ class Session:
         return self._closed.is_set()
 
     def try_lock(self, key: int) -> bool:
-        """Take a lock if nobody else holds it; return whether it is taken.
+        """Take a lock if nobody else holds it; return whether it is taken. As `try_locks`."""
+        return key in self.try_locks([key])
+
+    def try_locks(self, keys: Sequence[int]) -> set[int]:
+        """Take those locks that nobody else holds; return which these are.
 
         One that this session holds is taken once more, and must be given back as often.
 
         Raises:
             StoreUnavailable: the session has ended.
         """
-        return bool(self.scalar(_TRY, {"key": key}))
+        return set(self.scalar(_TRY, {"keys": list(keys)}) or ())
 
-    def unlock(self, key: int) -> None:
-        """Give a lock back; with a session that ended, all of them are."""
+    def unlock(self, keys: Sequence[int]) -> None:
+        """Give locks back; with a session that ended, all of them are."""
         try:
-            self.scalar(_UNLOCK, {"key": key})
+            self.scalar(_UNLOCK, {"keys": list(keys)})
         except StoreUnavailable:
             self.close()
 
@@ -171,6 +177,18 @@ class Turns:
             # Asked again, not waited for in the server: the session is everybody's here.
             time.sleep(wait)
             wait = min(2 * wait, _LONGEST_WAIT)
+
+    def take_free(self, keys: Sequence[int]) -> dict[int, Session]:
+        """Return the turns that no other process has, taken; for the others there is `take`.
+
+        Args:
+            keys: distinct.
+        """
+        try:
+            session = self._opened()
+            return dict.fromkeys(session.try_locks(keys), session)
+        except StoreUnavailable:
+            return {}  # `take` tries again, or says what is wrong
 
     def close(self) -> None:
         """End the session, if there is one."""

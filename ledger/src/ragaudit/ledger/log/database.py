@@ -32,6 +32,7 @@ from sqlalchemy import (
     Executable,
     Select,
     Table,
+    bindparam,
     create_engine,
     event,
     insert,
@@ -62,6 +63,7 @@ __all__ = [
     "Prepared",
     "Row",
     "Rows",
+    "Several",
     "T",
     "await_server",
     "close_engine",
@@ -203,6 +205,37 @@ class Prepared:
                 dialect=dialect,
             ) from None  # fmt: skip
         return result, compiled
+
+
+class Several:
+    """A query for several values of one column."""
+
+    def __init__(self, query: Select[Any], column: ColumnElement[Any]) -> None:
+        """Take a query, to which the condition on ``column`` is added."""
+        self._query = query
+        self._column = column
+        self._prepared: dict[int, Prepared] = {}
+
+    def rows(self, connection: Connection, values: Sequence[Any], **others: Any) -> list[Row]:
+        """Return the rows with any of some values, in no order.
+
+        Args:
+            connection: in whose transaction it runs.
+            values: one or more, at most some hundreds.
+            others: further parameters, by name.
+
+        Raises: as `Prepared.rows`.
+        """
+        # Of few widths, the last value repeated: each is a statement of its own to the database.
+        width = 1 << (len(values) - 1).bit_length()
+        padded = [*values, *[values[-1]] * (width - len(values))]
+        prepared = self._prepared.get(width)
+        if prepared is None:
+            names: list[Any] = [bindparam(f"value{number}") for number in range(width)]
+            prepared = Prepared(self._query.where(self._column.in_(names)))
+            self._prepared[width] = prepared
+        named = {f"value{number}": value for number, value in enumerate(padded)}
+        return prepared.rows(connection, **named, **others)
 
 
 def _fetch(cursor: Any) -> Sequence[Sequence[Any]]:

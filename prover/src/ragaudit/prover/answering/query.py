@@ -470,8 +470,7 @@ class Query:
         """
         window, policy = self.window, self.window.policy
         # Not in one transaction: the one that logs the record looks at both of them again.
-        with self.context.store.look() as connection:
-            status = self.context.windows.status(connection, window.name)
+        status = self.context.windows.status_now(window.name)
         registered = window.registered(self.context.store, self.account.id)
         if status.generation != window.generation:
             aside(window.catch_up)

@@ -1,13 +1,12 @@
 """Documents in the prover's own database, in order of ingestion."""
 
 from collections.abc import Iterator, Sequence
-from functools import cache
-from typing import Any
 
-from ragaudit.ledger.log.database import Prepared
+from ragaudit.ledger.log.database import Several
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.backends.interface import MIN_DOCUMENTS, Document
 from ragaudit.prover.errors import IndexInUse, MalformedDocument
+from ragaudit.prover.sequencer import Lookup
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import check_tenant_name
 from ragaudit.prover.store.database import Store, insert_new, mark_stale
@@ -16,7 +15,16 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, inser
 
 # SQLite binds at most 32,766 parameters in a statement.
 _INSERT_ROWS = 5000
-_FETCH_ROWS = 100
+_FETCH_ROWS = 128
+_DOCUMENT = tables.document.c
+_FETCH = Several(
+    select(_DOCUMENT.id, _DOCUMENT.content, _DOCUMENT.attributes).where(
+        _DOCUMENT.tenant == bindparam("tenant")
+    ),
+    _DOCUMENT.id,
+)
+
+_Wanted = tuple[str, tuple[str, ...]]  # a tenant, and ids of its documents
 
 
 class StoredDocuments:
@@ -24,6 +32,7 @@ class StoredDocuments:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._documents = Lookup(self._find)
 
     def tenants(self) -> list[str]:
         """Return the tenants that have documents, rising."""
@@ -67,13 +76,21 @@ class StoredDocuments:
         Args:
             ids: distinct, at most those of one answer.
         """
-        found: dict[str, Document] = {}
+        found = self._documents.get((tenant, tuple(ids)))
+        assert found is not None  # `_find` returns a list for each
+        return found
+
+    def _find(self, wanted: Sequence[_Wanted]) -> dict[_Wanted, list[Document | None]]:
+        """Return what is there of several answers' documents: of a tenant in one search."""
+        found: dict[tuple[str, str], Document] = {}
         with self._store.look() as connection:
-            for at in range(0, len(ids), _FETCH_ROWS):
-                part = {_id(n): name for n, name in enumerate(ids[at : at + _FETCH_ROWS])}
-                rows = _fetch(len(part)).rows(connection, tenant=tenant, **part)
-                found |= {row[0]: Document(*row) for row in rows}
-        return [found.get(name) for name in ids]
+            for tenant in {tenant for tenant, _ in wanted}:
+                names = list({name for of, ids in wanted if of == tenant for name in ids})
+                for at in range(0, len(names), _FETCH_ROWS):
+                    part = names[at : at + _FETCH_ROWS]
+                    for row in _FETCH.rows(connection, part, tenant=tenant):
+                        found[tenant, row[0]] = Document(*row)
+        return {(of, ids): [found.get((of, name)) for name in ids] for of, ids in wanted}
 
     def check(self) -> None:
         """Check that the database answers."""
@@ -129,22 +146,6 @@ class StoredDocuments:
             # In the same transaction: no change is forgotten by the next version.
             mark_stale(connection, tenant)
         return total
-
-
-@cache
-def _fetch(count: int) -> Prepared:
-    """Return the query for ``count`` documents; built once, as it runs in every answer."""
-    columns = tables.document.c
-    names: list[Any] = [bindparam(_id(number)) for number in range(count)]
-    return Prepared(
-        select(columns.id, columns.content, columns.attributes).where(
-            columns.tenant == bindparam("tenant"), columns.id.in_(names)
-        )
-    )
-
-
-def _id(number: int) -> str:
-    return f"id{number}"
 
 
 def _of(tenant: str) -> ColumnElement[bool]:

@@ -25,7 +25,7 @@ from ragaudit.ledger.log.database import (
     take_database,
     write_transaction,
 )
-from ragaudit.prover.sequencer import aside
+from ragaudit.prover.sequencer import Lookup, aside, together
 from ragaudit.prover.store import tables
 from ragaudit.serving.revisions import Schema, Upgrade
 from sqlalchemy import Connection, Engine, Table, func, select, update
@@ -108,6 +108,7 @@ class Store:
         self.engine = engine
         self._writer: DatabaseLock | None = None
         self._turns = Turns(engine)
+        self._free_turns = Lookup(self._turns.take_free)
         self._lost = False
 
     @classmethod
@@ -255,11 +256,11 @@ class Store:
             yield
             return
         key = key_of(*words)
-        session = aside(self._turns.take, key)
+        session = self._free_turns.get(key) or aside(self._turns.take, key)
         try:
             yield
         finally:
-            session.unlock(key)
+            together(session.unlock, key)
 
     def hold(self) -> None:
         """Check that this process still has what it took; take it again after an outage.

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import ParamSpec, TypeVar
 from weakref import WeakMethod
@@ -31,7 +32,7 @@ from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import WindowUnusable
 from ragaudit.prover.index.committed import VERSION, CommittedIndex, IndexForm
 from ragaudit.prover.randomness import EPOCH, Randomness, SeedTree
-from ragaudit.prover.sequencer import TaskLock
+from ragaudit.prover.sequencer import Lookup, TaskLock
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.window.log_transaction import (
@@ -41,7 +42,7 @@ from ragaudit.prover.window.log_transaction import (
     Standings,
     WindowFence,
 )
-from ragaudit.prover.window.registrations import Registered, find
+from ragaudit.prover.window.registrations import Registered, find_each
 from sqlalchemy import Connection, insert, select
 
 
@@ -450,6 +451,7 @@ class OpenWindow:
         # Held while later versions are committed to: two would commit to one version twice. Store
         # and verifier are asked under it, so that only this window's refreshes wait for them.
         self.refreshing = threading.Lock()
+        self._registered: Lookup[str, Registered] | None = None
         self._account_locks: dict[str, TaskLock] = {}
         self._locks_guard = threading.Lock()
 
@@ -520,8 +522,9 @@ class OpenWindow:
         known = None if store.file is None else self.standings.last(account)
         if known is not None:
             return known
-        with store.look() as connection:
-            return find(connection, self.name, account)
+        if self._registered is None:
+            self._registered = Lookup(partial(find_each, store, self.name))
+        return self._registered.get(account)
 
     @contextmanager
     def committing(self, store: Store) -> Iterator[LogTransaction]:

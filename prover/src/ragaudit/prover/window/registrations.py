@@ -1,12 +1,12 @@
 """The accounts of a window: registered in its log before their first query (spec 8.2)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ragaudit.encoding.digests import SALT_BYTES
 from ragaudit.encoding.errors import Conflict
-from ragaudit.ledger.log.database import Prepared, Rows
+from ragaudit.ledger.log.database import Prepared, Rows, Several
 from ragaudit.ledger.messages.entries import Registration
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.store import tables
@@ -53,6 +53,10 @@ _FIND = Prepared(
         tables.registration.c.window == bindparam("window"),
         tables.registration.c.account == bindparam("account"),
     )
+)
+_FIND_EACH = Several(
+    _REGISTRATIONS.select(tables.registration.c.window == bindparam("window")),
+    tables.registration.c.account,
 )
 _LAST = tables.registration.c.last_time
 _TIME: ColumnElement[int] = bindparam("time")
@@ -205,6 +209,13 @@ def _check_same(
     ):
         if old != new:
             raise Conflict(f"registered with another {name}", where=live.name, expected="the same")
+
+
+def find_each(store: Store, window: str, accounts: Sequence[str]) -> dict[str, Registered]:
+    """Return the registrations in a window that there are of some accounts, by account."""
+    with store.look() as connection:
+        rows = map(_REGISTRATIONS.of, _FIND_EACH.rows(connection, accounts, window=window))
+        return {row.account: row for row in rows}
 
 
 def find(connection: Connection, window: str, account: str) -> Registered | None:

@@ -4,6 +4,7 @@ Every change is a transaction of its own, or part of the caller's, so that a pro
 moment finds the window in a state from which `driver` continues.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from ragaudit.encoding.text import hex_encode
 from ragaudit.ledger.log.database import Prepared, Rows
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import KeyChanged, UnknownWindow, WindowUnusable
+from ragaudit.prover.sequencer import Lookup
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.database import Store
 from ragaudit.prover.store.states import FINAL, State, check_transition
@@ -106,6 +108,7 @@ class Windows:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._statuses = Lookup(self._find_statuses)
 
     def create(
         self,
@@ -185,6 +188,18 @@ class Windows:
         if row is None:
             raise UnknownWindow("no such window", where=name[:64])
         return _WINDOWS.of(row)
+
+    def status_now(self, name: str) -> Status:
+        """Return the state of a window as it is committed; as `status`."""
+        found = self._statuses.get(name)
+        if found is None:
+            raise UnknownWindow("no such window", where=name[:64])
+        return found
+
+    def _find_statuses(self, names: Sequence[str]) -> dict[str, Status]:
+        with self._store.look() as connection:
+            rows = {name: _STATUS.row(connection, name=name) for name in names}
+        return {name: _STATUSES.of(row) for name, row in rows.items() if row is not None}
 
     def status(self, connection: Connection, name: str) -> Status:
         """Return the state of a window, without its large columns.
