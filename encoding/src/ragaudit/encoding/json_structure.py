@@ -23,7 +23,7 @@ __all__ = [
 
 # Deeper documents than any format of ours are refused before a recursive parser sees them.
 MAX_DEPTH: Final = 32
-BYTES_FOR_A_BYTE: Final = 8
+BYTES_FOR_A_BYTE: Final = 16
 """Of memory that a parsed document may take, the parser's own included, for each that arrived."""
 SPARE_BYTES: Final = 2**22
 """That any document may take beside: so no short one is refused, whatever it is made of."""

@@ -202,7 +202,7 @@ def _append(path: Path, line: bytes) -> None:
 
 
 MAX_CASE_BYTES = 2**24
-_AT_ONCE = 2  # parsed JSON takes up to eight times its bytes
+_AT_ONCE = 2  # parsed JSON takes up to 16 times its bytes
 
 
 def create_app(

@@ -139,7 +139,7 @@ def signed_body(kind: type[Json] | None) -> DependsOn:
         if request.body.size <= SMALL_BYTES:
             yield request
             return
-        # It waits on disk; parsed it takes up to eight times its bytes.
+        # It waits on disk; parsed it takes up to 16 times its bytes.
         async with service.signed:
             yield request
 
@@ -158,7 +158,7 @@ def unsigned(limit: Callable[[Service], int]) -> DependsOn:
             if place.size <= SMALL_BYTES:
                 yield place.settle()
                 continue
-            # Parsed JSON takes up to eight times its bytes: together they must not exhaust memory.
+            # Parsed JSON takes up to 16 times its bytes: together they must not exhaust memory.
             async with service.anonymous:
                 yield place.settle()
 
