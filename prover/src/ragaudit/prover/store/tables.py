@@ -191,6 +191,8 @@ registration = Table(
     Column("position", BigInteger, nullable=False),  # of its log entry
     Column("counter", Integer, nullable=False),  # logged queries, so the next c
     Column("last_time", BigInteger, nullable=False),  # nothing is dated before, milliseconds
+    Index("prover_registration_slots", "window", "slot"),
+    Index("prover_registration_pseudonyms", "window", "pseudonym"),
 )
 
 idempotency = Table(

@@ -149,8 +149,8 @@ class Registrar:
         """
         table = tables.registration
         # Rank of the registration: check 7 demands slots 0, 1, 2, ... in the log's order.
-        query = select(func.count()).where(table.c.window == live.name)
-        slot = connection.scalar(query) or 0
+        last = connection.scalar(select(func.max(table.c.slot)).where(table.c.window == live.name))
+        slot = 0 if last is None else last + 1
         if slot >= live.policy.slots:
             raise Conflict(
                 "no slot is left", where=live.name, expected=f"at most {live.policy.slots} accounts"

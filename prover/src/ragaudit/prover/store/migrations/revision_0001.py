@@ -304,6 +304,10 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["window"], ["prover_window.name"]),
         sa.PrimaryKeyConstraint("window", "account"),
     )
+    op.create_index("prover_registration_slots", "prover_registration", ["window", "slot"])
+    op.create_index(
+        "prover_registration_pseudonyms", "prover_registration", ["window", "pseudonym"]
+    )
     op.create_table(
         "prover_generated",
         sa.Column("window", sa.Text(), nullable=False),
