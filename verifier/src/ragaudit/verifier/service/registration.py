@@ -4,6 +4,8 @@ import secrets
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 from weakref import WeakValueDictionary
@@ -172,13 +174,13 @@ class Registrar:
             CapReached: the provider's windows that are not countersigned hold too much.
         """
         with self._database.read() as connection:
-            policy = windows.unchecked_policy(connection, origin)
-        columns, owned = bool(policy.get("public_columns")), "owners" in policy
-        check_index_lengths(body.file, body.size, columns_allowed=columns, owned=owned)
+            terms = _upload_terms(windows.policy_bytes(connection, origin))
+        check_index_lengths(body.file, body.size, columns_allowed=terms.columns, owned=terms.owned)
         with self._database.write() as transaction:
             window = windows.get(transaction.connection, origin)
             # Otherwise anything could be uploaded under names that no check looks at.
-            if tenant not in _tenants(windows.unchecked_policy(transaction.connection, origin)):
+            policy = windows.policy_bytes(transaction.connection, origin)
+            if tenant not in _upload_terms(policy).tenants:
                 raise NotFound("no such tenant in the policy", where=tenant)
             stored = windows.find_item(transaction.connection, origin, index_name(tenant))
             # Before the state is looked at: the same upload again is confirmed at any time.
@@ -338,7 +340,7 @@ def _evidence(connection: Connection, window: Window, given: dict[str, bytes]) -
     held = dict(given)
     for item in windows.list_items(connection, window.origin):
         held[item.name] = windows.read_item(connection, window.origin, item.name) or b""
-    for tenant in _tenants(windows.unchecked_policy(connection, window.origin)):
+    for tenant in _upload_terms(windows.policy_bytes(connection, window.origin)).tenants:
         if index_name(tenant) not in held:
             raise Conflict("no index commitment", where=tenant, expected="its upload first")
     return Evidence.of(held)
@@ -368,12 +370,30 @@ def _check_beacon(beacon: object, chain: BeaconChain | None) -> None:
         )
 
 
-def _tenants(policy: dict[str, Any]) -> list[str]:
-    """Return the tenants of a policy that nobody has checked: those that can be uploaded to."""
+@dataclass(frozen=True)
+class _UploadTerms:
+    """What a policy that nobody has checked says of index commitments.
+
+    Attributes:
+        columns, owned: whether rows may have public columns, and have id keys.
+        tenants: those that can be uploaded to, in the policy's order.
+    """
+
+    columns: bool
+    owned: bool
+    tenants: dict[str, None]
+
+
+@lru_cache(maxsize=4)  # each tenant of a window brings its index, one after the other
+def _upload_terms(data: bytes) -> _UploadTerms:
+    policy = canonical_json.loads(data)
     tenants = policy.get("tenants")
     found = tenants if isinstance(tenants, list) else []
     names = [tenant.get("id") for tenant in found if isinstance(tenant, dict)]
-    return [name for name in names if isinstance(name, str) and NAME.fullmatch(name)]
+    allowed = [name for name in names if isinstance(name, str) and NAME.fullmatch(name)]
+    return _UploadTerms(
+        bool(policy.get("public_columns")), "owners" in policy, dict.fromkeys(allowed)
+    )
 
 
 def _demand_same(connection: Connection, window: Window, documents: dict[str, bytes]) -> None:

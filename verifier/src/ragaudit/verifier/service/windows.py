@@ -318,7 +318,7 @@ def policy(connection: Connection, window: Window) -> Policy:
     Raises:
         Conflict: the window is not countersigned.
     """
-    return Policy.parse(_policy(connection, demand_countersigned(window).origin))
+    return Policy.parse(policy_bytes(connection, demand_countersigned(window).origin))
 
 
 def policy_of(database: Database, origin: Origin) -> Policy:
@@ -329,11 +329,16 @@ def policy_of(database: Database, origin: Origin) -> Policy:
 
 def unchecked_policy(connection: Connection, origin: Origin) -> dict[str, Any]:
     """Return the policy as it was registered: canonical JSON that nobody may have checked yet."""
-    found: dict[str, Any] = canonical_json.loads(_policy(connection, origin))
+    found: dict[str, Any] = canonical_json.loads(policy_bytes(connection, origin))
     return found
 
 
-def _policy(connection: Connection, origin: Origin) -> bytes:
+def policy_bytes(connection: Connection, origin: Origin) -> bytes:
+    """Return the canonical bytes of `unchecked_policy`.
+
+    Raises:
+        NotFound: no such window.
+    """
     data = read_item(connection, origin, POLICY)
     if data is None:
         raise NotFound("no such window", where=origin)
