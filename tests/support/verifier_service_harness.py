@@ -1,6 +1,7 @@
 """What the tests of the verifier service share: a provider, its log, a clock, a service."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -36,7 +37,7 @@ from ragaudit.ledger.messages.requests import Openings, Request, embedding_diges
 from ragaudit.ledger.messages.signed import SignedRequest
 from ragaudit.verifier import keys
 from ragaudit.verifier.keys import VerifierKeys
-from ragaudit.verifier.service import providers, tables, windows
+from ragaudit.verifier.service import providers, submissions, tables, windows
 from ragaudit.verifier.service.app import create_app
 from ragaudit.verifier.service.auditor import Auditor
 from ragaudit.verifier.service.database import Database, create_tables
@@ -138,14 +139,16 @@ class RunVerifier:
 
 
 def summed_up(engine: Engine) -> dict[tuple[str, str, bytes], int]:
-    """Return what the documents of each window, kind and account take, bytes."""
+    """Return what the documents of each window, kind and account take, and of all, bytes."""
     table = tables.submission
     owner = (table.c.window, table.c.kind, table.c.account)
     query = select(*owner, func.sum(func.length(table.c.document))).group_by(*owner)
+    found: Counter[tuple[str, str, bytes]] = Counter()
     with engine.connect() as connection:
-        return {
-            (one, kind, account): size for one, kind, account, size in connection.execute(query)
-        }
+        for one, kind, account, size in connection.execute(query):
+            for counted in (account, submissions.EVERYBODY):
+                found[one, kind, counted] += size
+    return found
 
 
 def kept_sums(engine: Engine) -> dict[tuple[str, str, bytes], int]:

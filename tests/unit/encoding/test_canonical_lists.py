@@ -80,7 +80,7 @@ def test_nesting_has_the_limit_of_the_whole() -> None:
 
 
 def test_a_list_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(canonical_json, "MAX_BYTES", 20)
+    monkeypatch.setattr(canonical_json, "MAX_LIST_BYTES", 20)
     assert streamed(b"[1,2,3,4,5,6,7,8,9]") is not None
     with pytest.raises(MalformedError, match="too long"):
         list(elements(io.BytesIO(b"[1,2,3,4,5,6,7,8,9,10]")))

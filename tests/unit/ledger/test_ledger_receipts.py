@@ -16,7 +16,13 @@ from ragaudit.ledger.log.cosignatures import CosignerPolicy
 from ragaudit.ledger.log.tree import MemoryTree
 from ragaudit.ledger.messages import promises
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.promises import Claim, Promise, Refusal
+from ragaudit.ledger.messages.promises import (
+    MAX_SUBMITTED_BYTES,
+    Claim,
+    Promise,
+    Refusal,
+    least_share,
+)
 from ragaudit.ledger.messages.receipts import PrivateReceipt, PublicReceipt, ReceiptFile
 from ragaudit.ledger.messages.requests import Answer, embedding_digest
 from vector_scripts import VECTORS, script
@@ -172,11 +178,23 @@ def test_refusals_are_signed_and_fit_the_budget() -> None:
 
 def test_a_claim_has_a_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     claim = Claim(PROMISE, b"n" * 32)
-    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", len(claim.encode()))
-    claim.encode()
-    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", len(claim.encode()) - 1)
+    size = len(claim.encode())
+    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", size)
+    assert claim.encode_within(1) == claim.encode()
+    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", size - 1)
     with pytest.raises(RefusedError, match="a claim of"):
-        claim.encode()
+        claim.encode_within(1)
+
+
+def test_where_many_may_claim_a_claim_is_shorter() -> None:
+    """Two of the greatest length fit into what each account has, however many there are."""
+    bounds = {slots: least_share(slots) // 2 for slots in (1, 25_599, 51_199, 102_399)}
+    assert bounds == {1: 2**15, 25_599: 2**15, 51_199: 2**14, 102_399: 2**13}
+    size = len(Claim(PROMISE, b"n" * 32).encode())
+    most = MAX_SUBMITTED_BYTES // (2 * size) - 1
+    Claim(PROMISE, b"n" * 32).encode_within(most)
+    with pytest.raises(RefusedError, match=f"a claim of {size} bytes"):
+        Claim(PROMISE, b"n" * 32).encode_within(most + 1)
 
 
 # --- one encoding

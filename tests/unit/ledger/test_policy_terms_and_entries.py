@@ -219,7 +219,8 @@ def test_a_promise_says_once_what_was_asked(asked: str | bytes) -> None:
     promise.verify(PROVIDER.public)
     assert Promise.parse(promise.encode()) == promise
     assert not {"kind", "query", "vector", "filter"} & promise.to_json().keys()
-    assert Claim(promise, bytes(32)).encode()  # at most 32 KiB, also with the longest vector
+    # At most 32 KiB, also with the longest vector.
+    assert Claim(promise, bytes(32)).encode_within(1)
     for wrong in ({"query": "x"}, {"filter": ""}, {"kind": "text"}):
         with pytest.raises(MalformedError):
             Promise.from_json({**promise.to_json(), **wrong})

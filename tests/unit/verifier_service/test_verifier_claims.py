@@ -271,10 +271,9 @@ def test_answered_claims_do_not_keep_the_last_one_out(
     known: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A provider has the nonce of every answered query, and its own signature on the promise."""
-    monkeypatch.setattr(
-        submissions, "LEAST_SHARE_BYTES", 2 * len(Claim(promise(known), bytes(32)).encode()) + 9
-    )
-    known.scenario.service.intake._cap = 5 * submissions.LEAST_SHARE_BYTES
+    longest = len(Claim(promise(known), bytes(32)).encode()) + 4
+    monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", longest)
+    known.scenario.service.intake._cap = 5 * 2 * longest
     for counter in range(3):
         assert claim(known, counter=counter).json() == {"accepted": 1, "known": 0}
     problem_of(claim(known, counter=0), 429, "cap-reached")  # its place was needed for the last one
@@ -290,7 +289,7 @@ def test_a_claim_that_is_too_long(known: Any, monkeypatch: pytest.MonkeyPatch) -
     most = len(Claim(promise(known), bytes(32)).encode())
     monkeypatch.setattr(promises, "MAX_CLAIM_BYTES", most - 1)
     with pytest.raises(RefusedError):
-        Claim(promise(known), bytes(32)).encode()
+        Claim(promise(known), bytes(32)).encode_within(4)
     given, nonce = promise(known), nonce_chain(0).nonce(1)
     document = {"promise": given.to_json(), "nonce": nonce.hex()}
     problem_of(post(known, "claims", document), 422, "rejected")

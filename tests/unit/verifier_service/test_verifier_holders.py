@@ -13,7 +13,7 @@ from ragaudit.ledger.messages.disputes import HolderStatement
 from ragaudit.ledger.messages.entries import Registration
 from ragaudit.ledger.messages.promises import Refusal
 from ragaudit.ledger.messages.receipts import PublicReceipt
-from ragaudit.verifier.service import intake
+from ragaudit.verifier.service import submissions
 from service_submissions import kept, post
 from verifier_service_harness import (
     ORIGIN,
@@ -127,7 +127,8 @@ def test_true_checkpoints_keep_out_no_fork_of_the_holders(
     story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The space of proofs under checkpoints that V did not cosign has the same rule."""
-    monkeypatch.setattr(intake, "MAX_UNCOSIGNED_BYTES", 5 * 4_000)
+    monkeypatch.setattr(submissions, "MAX_UNCOSIGNED_BYTES", 5 * 4_000)
+    monkeypatch.setattr(submissions, "LEAST_UNCOSIGNED_BYTES", 4_000)
     for size in range(4, 9):
         head = story.scenario.log.checkpoint(size)
         submit(story, story.receipt(3).with_proofs(story.proof(3, head)))

@@ -13,9 +13,9 @@ from ragaudit.lab.attacks.cheats.promises import another_signature
 from ragaudit.lab.scenario.policy import seeded
 from ragaudit.ledger.log.notes import ED25519, SigningKey, parse_note, sign_note
 from ragaudit.ledger.log.tree import MemoryTree
-from ragaudit.ledger.messages.promises import Refusal
-from ragaudit.verifier.service import intake, submissions, tables
-from ragaudit.verifier.settings import Limits
+from ragaudit.ledger.messages.promises import Refusal, least_share
+from ragaudit.verifier.service import submissions, tables
+from ragaudit.verifier.settings import MAX_ITEM_BYTES, Limits
 from service_submissions import BASE, give_entries, kept, post
 from sqlalchemy import select
 from verifier_service_harness import (
@@ -138,7 +138,8 @@ def test_true_checkpoints_crowd_out_neither_receipts_nor_forks(
     story: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The provider fills an account's share with heads that its log really had."""
-    monkeypatch.setattr(intake, "MAX_UNCOSIGNED_BYTES", 5 * 4_000)
+    monkeypatch.setattr(submissions, "MAX_UNCOSIGNED_BYTES", 5 * 4_000)
+    monkeypatch.setattr(submissions, "LEAST_UNCOSIGNED_BYTES", 4_000)
     story.send("POST", "entries", {"entries": story.documents()[:3]})
     for size in range(4, 9):
         head = story.scenario.log.checkpoint(size)
@@ -156,11 +157,33 @@ def test_true_checkpoints_crowd_out_neither_receipts_nor_forks(
     assert receipt.to_json() in kept(story, "uncosigned")
 
 
-def test_every_account_of_the_largest_window_has_room_for_a_fork() -> None:
-    slots = Limits().submitted_bytes // submissions.LEAST_SHARE_BYTES - 1
-    assert intake.MAX_UNCOSIGNED_BYTES // (slots + 1) >= 4096
-    both = Limits().submitted_bytes + intake.MAX_UNCOSIGNED_BYTES
-    assert both + 2**19 < canonical_json.MAX_BYTES  # a comma for each
+@pytest.mark.parametrize(
+    ("slots", "share", "uncosigned"),
+    [
+        (4, 48 * 2**20, 3 * 2**20),
+        (3_839, 2**16, 2**12),
+        (25_599, 2**16, 2**12),
+        (51_199, 2**15, 2**12),
+        (102_399, 2**14, 2**12),
+    ],
+)
+def test_the_shares_of_windows(slots: int, share: int, uncosigned: int) -> None:
+    """Each account has its share whatever the others submit, and a list fits into an item."""
+    limit = Limits().submitted_bytes
+    kinds = submissions.Room.of(limit, slots), submissions.Room.of_uncosigned(slots)
+    assert [room.share for room in kinds] == [share, uncosigned]
+    assert [room.all for room in kinds] == [(slots + 1) * share, (slots + 1) * uncosigned]
+    assert kinds[0].all <= limit
+    assert sum(room.all for room in kinds) + 2**22 < MAX_ITEM_BYTES  # a comma for each
+    assert 2 * (least_share(slots) // 2) <= share  # two claims of the greatest length
+
+
+def test_no_window_needs_more_than_the_limit() -> None:
+    limit = Limits().submitted_bytes
+    most = submissions.most_slots(limit)
+    for slots in (*range(1, most, 997), most):
+        assert least_share(slots) >= submissions.LEAST_SHARE_BYTES
+        assert (slots + 1) * submissions.Room.of(limit, slots).share <= limit
 
 
 def test_a_registration_first_seen_in_the_handover_gives_a_share(story: Any) -> None:
@@ -243,11 +266,17 @@ def test_malformed_refusals(story: Any) -> None:
     problem_of(post(story, "refusals", {"refusals": [document]}), 400, "malformed")
 
 
-def test_each_slot_has_its_share(scenario: Any) -> None:
-    most = scenario.settings.limits.submitted_bytes // submissions.LEAST_SHARE_BYTES - 1
-    document = problem_of(scenario.register(slots=most + 1), 422, "rejected")
-    assert (document["where"], document["expected"]) == ("policy/slots", f"at most {most}")
-    assert scenario.register(slots=most).status_code == 201
+@pytest.mark.parametrize(("limit", "most"), [(None, 102_399), (240, 3_839), (1, 15)])
+def test_each_slot_has_its_share(
+    tmp_path: Path, auditor: Any, limit: int | None, most: int
+) -> None:
+    """Of a verifier that takes less nobody could know how long its claims may be."""
+    scenario = VerifierScenario(tmp_path, auditor)
+    limits = Limits() if limit is None else Limits(submitted_bytes=limit * 2**20)
+    with scenario.running(scenario.settings.model_copy(update={"limits": limits})):
+        document = problem_of(scenario.register(slots=most + 1), 422, "rejected")
+        assert (document["where"], document["expected"]) == ("policy/slots", f"at most {most}")
+        assert scenario.register(slots=most).status_code == 201
 
 
 def test_an_account_has_a_share_that_others_cannot_fill(tmp_path: Path, auditor: Any) -> None:
@@ -258,11 +287,9 @@ def test_an_account_has_a_share_that_others_cannot_fill(tmp_path: Path, auditor:
         story = Story(scenario)
         give_entries(story)
         slots = scenario.policy()["slots"]
-        share = submissions.share(scenario.settings.limits.submitted_bytes, slots)
-        assert share * slots <= scenario.settings.limits.submitted_bytes
-        scenario.service.intake._cap = (slots + 1) * submissions.LEAST_SHARE_BYTES
+        scenario.service.intake._cap = (slots + 1) * least_share(slots)
         size = len(refusal(story).encode())
-        many = submissions.LEAST_SHARE_BYTES // size
+        many = least_share(slots) // size
         invented = [
             refusal(story, pseudonym=sha256(bytes([n % 256, n // 256])).digest()).to_json()
             for n in range(many + 1)

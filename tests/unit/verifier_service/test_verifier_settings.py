@@ -126,7 +126,7 @@ def test_the_limits_as_shipped_are_the_specifications() -> None:
     assert f"{SPECIFIED.checkpoints:,} checkpoints" in sentence
     assert f"{SPECIFIED.entries:,} entries" in sentence
     assert f"{SPECIFIED.records_bytes:,} bytes" in sentence
-    assert f"{SPECIFIED.submitted_bytes // MIB} MiB of each" in sentence
+    assert f"{SPECIFIED.submitted_bytes // MIB:,} MiB of each" in sentence
     assert f"{SPECIFIED.json_bytes // MIB} MiB in one call" in sentence
     assert list(shortfalls(Limits())) == []
 

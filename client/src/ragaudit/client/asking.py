@@ -102,7 +102,7 @@ def seconds_to_reveal(promise: Promise, policy: Policy, now: int) -> float:
     """
     try:
         # Any nonce gives the same length: a claim that is too long is found before one has left.
-        Claim(promise, bytes(NONCE_BYTES)).encode()
+        Claim(promise, bytes(NONCE_BYTES)).encode_within(policy.slots)
     except RefusedError as error:
         raise CannotClaim(
             f"not revealed: {error.what}", where="query", expected=error.expected

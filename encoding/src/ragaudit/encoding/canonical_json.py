@@ -19,6 +19,7 @@ Json: TypeAlias = "bool | int | str | list[Json] | dict[str, Json] | None"
 
 # Larger documents are refused: a reader must not be made to parse without bound.
 MAX_BYTES = 2**28
+MAX_LIST_BYTES = 2**31  # of a list that is read element by element: an item of the evidence
 MAX_INTEGER = 2**53 - 1
 
 _COMPARED = 2**16  # characters that are encoded at a time
@@ -336,6 +337,8 @@ _FIND: Final = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=s
 def elements(file: BinaryIO) -> Iterator[Any]:
     """Yield the elements of a canonical JSON list, which is refused where `loads` refuses it.
 
+    It may be longer than what is read as a whole.
+
     An element may be yielded before a later one is found to be malformed.
 
     Args:
@@ -421,8 +424,8 @@ class _Text:
         """Read on; return False at the end."""
         data = self._file.read(size)
         self._size += len(data)
-        if self._size > MAX_BYTES:
-            raise MalformedError("document too long", expected=f"at most {MAX_BYTES} bytes")
+        if self._size > MAX_LIST_BYTES:
+            raise MalformedError("document too long", expected=f"at most {MAX_LIST_BYTES} bytes")
         try:
             more = self._decode.decode(data, final=not data)
         except UnicodeDecodeError as error:

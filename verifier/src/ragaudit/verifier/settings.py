@@ -19,6 +19,7 @@ from ragaudit.encoding.errors import MalformedSettings, UnavailableError
 from ragaudit.encoding.signing import PublicKey
 from ragaudit.encoding.text import hex_decode
 from ragaudit.ledger.log.database import WAIT_SECONDS
+from ragaudit.ledger.messages.promises import MAX_SUBMITTED_BYTES
 from ragaudit.serving.jobs.opening import JobSettings
 from ragaudit.serving.peers import ProxyNetwork
 from ragaudit.serving.rounds import BeaconSettings
@@ -155,7 +156,7 @@ class Limits(Section):
             (docs/spec/08-services.md §8.3).
         anonymous_bytes: the longest body that nobody signed.
         dispute_bytes: the longest receipt file.
-        anonymous_at_once: how many such bodies are parsed at a time: parsed JSON takes up to eight
+        anonymous_at_once: how many such bodies are parsed at a time: parsed JSON takes up to 16
             times its bytes.
         index_bytes: the longest index commitment; a row takes 64 bytes.
         records_bytes: the longest handover; less if log or policy say so.
@@ -166,10 +167,9 @@ class Limits(Section):
             good.
         version_bytes: later versions of indexes of one provider in one window.
         windows_per_day: windows that one provider registers in 24 hours.
-        submitted_bytes: for each of receipts, refusals, claims and disputes of one window; it
-            bounds the slots, each of which has a share (docs/spec/08-services.md §8.8). With
-            ``entries`` and ``checkpoints`` it keeps every list of the evidence within the largest
-            canonical JSON document.
+        submitted_bytes: for each of receipts, refusals, claims and disputes of one window, as far
+            as its slots have shares (docs/spec/08-services.md §8.8), which it bounds: nothing is
+            set aside for a slot. Every list of the evidence stays within the largest item.
     """
 
     json_bytes: int = Field(default=64 * MIB, ge=1024, le=2**28)
@@ -184,7 +184,7 @@ class Limits(Section):
     waiting_bytes: int = Field(default=8192 * MIB, ge=1024)
     version_bytes: int = Field(default=8192 * MIB, ge=1024)
     windows_per_day: int = Field(default=100, ge=1)
-    submitted_bytes: int = Field(default=240 * MIB, ge=MIB, le=240 * MIB)
+    submitted_bytes: int = Field(default=MAX_SUBMITTED_BYTES, ge=MIB, le=MAX_SUBMITTED_BYTES)
 
 
 class StoreSettings(FileSettings):

@@ -64,7 +64,7 @@ class EvidenceList(ABC, Generic[M]):
 
     @classmethod
     def stream(cls, file: BinaryIO) -> Iterator[M]:
-        """Yield the messages of the list in a file, one by one: it may have 240 MiB.
+        """Yield the messages of the list in a file, one by one: it may have 2 GiB.
 
         Args:
             file: of an item of the evidence.

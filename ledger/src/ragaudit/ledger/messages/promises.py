@@ -35,7 +35,18 @@ from ragaudit.ledger.messages.signed import AccountMessage
 Reason = Literal["budget", "closed", "unavailable"]
 
 MAX_CLAIM_BYTES: Final = 2**15
-"""A longer claim is not taken, so that each account has room for one; of its canonical JSON."""
+"""A longer claim is not taken, so that each account has room for two; of its canonical JSON."""
+MAX_SUBMITTED_BYTES: Final = 1600 * 2**20
+"""Of each kind of what accounts submit about a window: docs/spec/08-services.md §8.8."""
+
+
+def least_share(slots: int) -> int:
+    """Return the bytes that an account has for each kind of what it submits, at least (8.8).
+
+    Args:
+        slots: of the policy; room for two claims, less where there are more than 25,599.
+    """
+    return min(2 * MAX_CLAIM_BYTES, MAX_SUBMITTED_BYTES // (slots + 1))
 
 
 def superseded_from(time: int, policy: Policy) -> int:
@@ -231,18 +242,21 @@ class Claim(Message, where="claim"):
     promise: Promise
     nonce: Digest = field(repr=False)
 
-    def encode(self) -> bytes:
+    def encode_within(self, slots: int) -> bytes:
         """Return the claim in canonical JSON, as it is kept.
 
+        Args:
+            slots: of the window's policy: two claims fit into the least share of an account.
+
         Raises:
-            RefusedError: it has more than MAX_CLAIM_BYTES, and no verifier takes it.
+            RefusedError: it is longer, and no verifier takes it.
         """
         # Found out only after the reveal, it would be too late: the provider would have the nonce,
         # and no verifier would take the claim.
-        data = super().encode()
-        if len(data) > MAX_CLAIM_BYTES:
+        data, most = self.encode(), least_share(slots) // 2
+        if len(data) > most:
             raise RefusedError(
-                f"a claim of {len(data)} bytes", where="query", expected=f"{MAX_CLAIM_BYTES}"
+                f"a claim of {len(data)} bytes", where="query", expected=f"at most {most}"
             )
         return data
 

@@ -347,7 +347,7 @@ class Charging(Channel[GenerationRequest, StoredCharge]):
             openings=openings,
         )
         # Before anything is kept: a promise that cannot be claimed does not bind the prover.
-        check_claim(promise)
+        check_claim(promise, live.policy.slots)
         put_promise(transaction, *place, promise)
 
     def _due(

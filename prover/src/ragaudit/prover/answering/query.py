@@ -691,7 +691,7 @@ class Described(Stage):
             openings=self.openings,
         )
         # Before it is stored: a promise that cannot be claimed does not bind the prover.
-        check_claim(promise)
+        check_claim(promise, window.policy.slots)
         put_promise(
             transaction, window.name, account, counter, promise, superseded=stored is not None
         )
@@ -817,17 +817,18 @@ def check_request(request: Request, rows: int, policy: Policy) -> None:
         raise MalformedQuery(error.what, where=error.where, expected=error.expected) from None
 
 
-def check_claim(promise: Promise) -> None:
+def check_claim(promise: Promise, slots: int) -> None:
     """Check that an account could claim the promise; its library reveals nothing otherwise.
 
     Args:
         promise: signed, and not stored yet.
+        slots: of the policy.
 
     Raises:
         MalformedQuery: the claim would be too long for any verifier.
     """
     try:
-        Claim(promise, bytes(NONCE_BYTES)).encode()
+        Claim(promise, bytes(NONCE_BYTES)).encode_within(slots)
     except RefusedError as error:
         # Malformed, not refused: what makes a claim too long is the text of the query.
         raise MalformedQuery(error.what, where="query", expected=error.expected) from error

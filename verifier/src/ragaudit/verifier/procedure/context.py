@@ -74,7 +74,7 @@ class Submitted(Generic[M]):
         """
         self._kind, self._file = kind, file
         weakref.finalize(self, file.close)
-        # No list is longer than 2^28 bytes.
+        # No list is longer than 2^31 bytes.
         self._starts, self._ends = array("I"), array("I")
 
     def add(self, message: M, start: int, end: int) -> None:

@@ -103,7 +103,7 @@ class LoggedEntries:
         """
         self._file = file
         weakref.finalize(self, file.close)
-        # No list is longer than 2^28 bytes.
+        # No list is longer than 2^31 bytes.
         self._starts, self._end = array("I"), 0
         self._indices, self._kinds = array("Q"), bytearray()
 

@@ -48,7 +48,7 @@ def check_capacity(document: dict[str, Any], limits: Limits) -> None:
     Raises:
         RejectedError: one might, or it has more slots than accounts that could claim.
     """
-    slots, most = document.get("slots"), limits.submitted_bytes // submissions.LEAST_SHARE_BYTES - 1
+    slots, most = document.get("slots"), submissions.most_slots(limits.submitted_bytes)
     # Each account needs its share of what may be submitted, or others could keep its claim out.
     if type(slots) is int and slots > most:
         raise _too_much("submitted_bytes", f"{slots} slots", f"at most {most}", limits)

@@ -39,6 +39,7 @@ from ragaudit.verifier.service.database import Database, Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached, TooLate
 from ragaudit.verifier.service.submissions import (
     Kind,
+    Room,
     Submission,
     check_origin,
     dispute_key,
@@ -278,7 +279,9 @@ class Disputes:
             _check_unsealed(windows.get(transaction.connection, origin))
             values["public"] = with_half(_rows(transaction.connection, condition), public)
             transaction.connection.execute(update(_table).where(condition).values(**values))
-            _check_files(transaction.connection, origin, self._cap)
+            # All of them are in one item with the disputes.
+            most = min(self._cap, submissions.POOL_BYTES)
+            _check_files(transaction.connection, origin, most)
         return DisputeStatus(sampled=False, step=step)
 
     def find(self, origin: Origin, document: FindingBody) -> Counts:
@@ -340,9 +343,9 @@ class Disputes:
         if _rows(connection, mine & (_table.c.identity == dispute.identity)):
             return False
         own = mine & (_table.c.pseudonym == dispute.pseudonym)
-        # So small that all slots at their quota stay below the cap: none takes another's place
-        # (8.9).
-        quota = max(1, min(PER_ACCOUNT, self._cap // (policy.slots * _ROW_BYTES)))
+        # So small that it fits into the account's share: none takes another's place (8.9).
+        room = Room.of(self._cap, policy.slots)
+        quota = max(1, min(PER_ACCOUNT, room.share // _ROW_BYTES))
         if _count(connection, own) >= quota:
             raise CapReached("too many disputes of one account", expected=f"at most {quota}")
         same = own & (_table.c.position == dispute.index)

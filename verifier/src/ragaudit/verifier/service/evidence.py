@@ -378,7 +378,7 @@ def _array(documents: Sequence[bytes]) -> bytes:
 def _put_list(
     transaction: Transaction, origin: Origin, item: str, documents: Iterable[bytes]
 ) -> None:
-    """Store the canonical JSON array of canonical JSON documents, which may have 240 MiB."""
+    """Store the canonical JSON array of canonical JSON documents, which may have 2 GiB."""
     with tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES) as file:
         separator = b"["
         for document in documents:

@@ -36,7 +36,7 @@ from ragaudit.ledger.messages.receipts import (
 )
 from ragaudit.verifier.service import cosigner, handover, submissions, windows
 from ragaudit.verifier.service.database import Database, Origin, Transaction
-from ragaudit.verifier.service.submissions import Kind, Submission, check_origin
+from ragaudit.verifier.service.submissions import Kind, Room, Submission, check_origin
 from ragaudit.verifier.service.windows import check_before, check_due
 from sqlalchemy import Connection
 
@@ -48,9 +48,6 @@ _PRIVATE_FORMATS = frozenset({PrivateReceipt.FORMAT, GeneratedPrivate.FORMAT})
 _NONE: Mapping[int, TlogProof] = {}
 
 CLAIMS_PAGE_BYTES = 8 * 2**20  # a provider need not read all claims at once
-# Beside the cap of a kind and within one JSON document with it. Of the most accounts that a window
-# may have, each has 4 KiB: a receipt with its proof takes about 3.
-MAX_UNCOSIGNED_BYTES = 15 * 2**20
 
 Counts = dict[str, int]
 T = TypeVar("T")
@@ -137,9 +134,9 @@ class Intake:
             check_before(transaction, origin, policy.end)
             if transaction.now > _expiry(promise.promised.time, policy):
                 raise RejectedError("the promise has expired", where="promise")
-            share = submissions.share(self._cap, policy.slots)
+            room = Room.of(self._cap, policy.slots)
             if submissions.stored(transaction.connection, origin, submission) is None:
-                submissions.make_room(transaction, origin, submission, share)
+                submissions.make_room(transaction, origin, submission, room.share)
             return self._put(transaction, origin, policy, Kind.CLAIM, [submission])
 
     def claims(self, origin: Origin, after: bytes) -> ClaimsPage:
@@ -245,16 +242,16 @@ class Intake:
         checked: Sequence[Submission],
     ) -> Counts:
         connection = transaction.connection
-        new, share = 0, submissions.share(self._cap, policy.slots)
+        new, room = 0, Room.of(self._cap, policy.slots)
         owned = [_owned(connection, origin, submission) for submission in checked]
         if owned and owned[0].held:
-            submissions.hold(transaction, origin, owned, share)
+            submissions.hold(transaction, origin, owned, room.share)
         for submission in owned:
             new += submissions.put(transaction, origin, submission)
         # After the puts: what is too much rolls the whole request back.
         for account in {submission.account for submission in owned}:
-            submissions.check_share(connection, origin, kind, account, share)
-        submissions.check_cap(connection, origin, kind, self._cap)
+            submissions.check_share(connection, origin, kind, account, room.share)
+        submissions.check_cap(connection, origin, kind, room.all)
         return {"accepted": new, "known": len(checked) - new}
 
 
@@ -285,10 +282,10 @@ def _keep_uncosigned(
     about, place = receipt.pseudonym, head.size
     submission = Submission(Kind.UNCOSIGNED, place, identity, receipt.encode(), about, held)
     owned = _owned(transaction.connection, origin, submission)
-    share = submissions.share(MAX_UNCOSIGNED_BYTES, policy.slots)
+    room = Room.of_uncosigned(policy.slots)
     if held:
-        submissions.hold(transaction, origin, [owned], share)
-    if submissions.fits(transaction.connection, origin, owned, share, MAX_UNCOSIGNED_BYTES):
+        submissions.hold(transaction, origin, [owned], room.share)
+    if submissions.fits(transaction.connection, origin, owned, room):
         submissions.put(transaction, origin, owned)
 
 
@@ -365,7 +362,7 @@ def _claim(document: ClaimBody, policy: Policy) -> tuple[Promise, Submission]:
     check_origin(promise.origin, policy)
     promise.verify(policy.keys.provider)
     try:
-        encoded = Claim(promise, document.nonce).encode()
+        encoded = Claim(promise, document.nonce).encode_within(policy.slots)
     except RefusedError as error:
         raise RejectedError(error.what, where="promise", expected=error.expected) from error
     entry = promise.promised

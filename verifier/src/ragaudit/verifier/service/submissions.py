@@ -7,13 +7,13 @@ prove, so no more are kept; and each account has a share of the space, which no 
 What an account signed for with the dispute key of its registration is held by it.
 
 The space that is taken is summed as submissions come and go: each asks whether there is room for
-one more, and adding up the documents every time would take quadratic time.
+one more, and adding up the documents, or the accounts, every time would take quadratic time.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final, Self
 
 from ragaudit.encoding.errors import RejectedError
 from ragaudit.encoding.signing import PublicKey
@@ -22,7 +22,11 @@ from ragaudit.ledger.messages.bodies import HeldBody
 from ragaudit.ledger.messages.disputes import HolderStatement
 from ragaudit.ledger.messages.entries import Registration
 from ragaudit.ledger.messages.policy import Policy
-from ragaudit.ledger.messages.promises import MAX_CLAIM_BYTES
+from ragaudit.ledger.messages.promises import (
+    MAX_CLAIM_BYTES,
+    MAX_SUBMITTED_BYTES,
+    least_share,
+)
 from ragaudit.verifier.service import handover, tables
 from ragaudit.verifier.service.database import Origin, Transaction
 from ragaudit.verifier.service.errors import CapReached
@@ -30,20 +34,18 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 
 _space = tables.submission_space
 
+EVERYBODY = b"*"  # no pseudonym, which has 32 bytes
 
-def taken_space(
-    connection: Connection, window: Origin, kind: str, account: bytes | None = None
-) -> int:
+
+def taken_space(connection: Connection, window: Origin, kind: str, account: bytes) -> int:
     """Return the bytes of the documents of a kind.
 
     Args:
-        account: whose they are; None for all together.
+        account: whose they are; `EVERYBODY` for all together.
     """
-    query = select(func.sum(_space.c.bytes)).where(
-        _space.c.window == window, _space.c.kind == str(kind)
+    query = select(_space.c.bytes).where(
+        _space.c.window == window, _space.c.kind == str(kind), _space.c.account == account
     )
-    if account is not None:
-        query = query.where(_space.c.account == account)
     return int(connection.scalar(query) or 0)
 
 
@@ -54,11 +56,13 @@ def add_space(connection: Connection, window: Origin, kind: str, account: bytes,
         connection: of a writing transaction, of which there is one at a time.
         size: of the document, bytes; below 0 for one that went.
     """
-    own = (_space.c.window == window) & (_space.c.kind == str(kind)) & (_space.c.account == account)
-    more = update(_space).where(own).values(bytes=_space.c.bytes + size)
-    if not connection.execute(more).rowcount:
-        row = {"window": window, "kind": str(kind), "account": account, "bytes": size}
-        connection.execute(insert(_space).values(row))
+    of_kind = (_space.c.window == window) & (_space.c.kind == str(kind))
+    for counted in (account, EVERYBODY):
+        own = of_kind & (_space.c.account == counted)
+        more = update(_space).where(own).values(bytes=_space.c.bytes + size)
+        if not connection.execute(more).rowcount:
+            row = {"window": window, "kind": str(kind), "account": counted, "bytes": size}
+            connection.execute(insert(_space).values(row))
 
 
 def forget_space(connection: Connection, window: Origin, kind: str) -> None:
@@ -78,7 +82,15 @@ class Kind(StrEnum):
 
 
 CONTRADICTORY = frozenset({Kind.RECEIPT, Kind.CLAIM, Kind.UNCOSIGNED})  # two at one place
-LEAST_SHARE_BYTES = 2 * MAX_CLAIM_BYTES  # two claims for one query prove all there is to prove
+LEAST_SHARE_BYTES: Final = 2**14
+"""With less for each, a window has more slots than a verifier takes: two claims have to fit."""
+POOL_BYTES: Final = 240 * 2**20
+"""Of a kind, divided among the accounts of a window where that gives them more than the least."""
+MAX_UNCOSIGNED_BYTES: Final = 15 * 2**20
+"""As `POOL_BYTES`, of receipts under checkpoints that were not cosigned: these come beside others
+and are in one item of the evidence with them."""
+LEAST_UNCOSIGNED_BYTES: Final = 2**12
+"""Of an account: a receipt with its proof takes about 3 kB."""
 NOBODY = b""  # whose account V does not know
 
 
@@ -264,7 +276,7 @@ def check_cap(connection: Connection, window: Origin, kind: Kind, cap: int) -> N
     Raises:
         CapReached: they exceed ``cap`` bytes.
     """
-    if taken_space(connection, window, kind) > cap:
+    if taken_space(connection, window, kind, EVERYBODY) > cap:
         raise CapReached(f"too many {kind}s", where=window, expected=f"at most {cap} bytes in all")
 
 
@@ -284,23 +296,54 @@ def check_share(
         raise CapReached(f"too many {kind}s", where=whose, expected=f"at most {share} bytes")
 
 
-def fits(
-    connection: Connection, window: Origin, submission: Submission, share: int, cap: int
-) -> bool:
-    """Return whether one more document keeps within its account's ``share`` and ``cap``, bytes."""
+@dataclass(frozen=True)
+class Room:
+    """What the documents of a kind may take in a window, bytes; nothing of it is set aside.
+
+    Attributes:
+        share: of each account, which no other account fills; strangers have one together.
+        all: together.
+    """
+
+    share: int
+    all: int
+
+    @classmethod
+    def of(cls, limit: int, slots: int) -> Self:
+        """Return the room of a kind in a window: docs/spec 8.8.
+
+        Args:
+            limit: of the verifier's settings.
+            slots: of the policy.
+        """
+        shares = slots + 1  # one is of all strangers together
+        share = min(limit // shares, max(POOL_BYTES // shares, least_share(slots)))
+        return cls(share, share * shares)
+
+    @classmethod
+    def of_uncosigned(cls, slots: int) -> Self:
+        """Return the room of receipts under checkpoints that were not cosigned, likewise."""
+        share = max(MAX_UNCOSIGNED_BYTES // (slots + 1), LEAST_UNCOSIGNED_BYTES)
+        return cls(share, share * (slots + 1))
+
+
+def fits(connection: Connection, window: Origin, submission: Submission, room: Room) -> bool:
+    """Return whether there is room for one more document."""
     kind, size = submission.kind, len(submission.document)
     own = taken_space(connection, window, kind, submission.account)
-    return own + size <= share and taken_space(connection, window, kind) + size <= cap
+    taken = taken_space(connection, window, kind, EVERYBODY)
+    return own + size <= room.share and taken + size <= room.all
 
 
-def share(cap: int, slots: int) -> int:
-    """Return the bytes that each account of a window has to itself: docs/spec 8.8.
+def most_slots(limit: int) -> int:
+    """Return for how many slots of a policy there is room, each with its least share.
 
     Args:
-        cap: bytes that a kind may take in a window.
-        slots: of the policy.
+        limit: of the verifier's settings.
     """
-    return cap // (slots + 1)  # one is of all strangers together
+    # Of a verifier that takes less, nobody could know that its shares are smaller.
+    least = LEAST_SHARE_BYTES if limit >= MAX_SUBMITTED_BYTES else 2 * MAX_CLAIM_BYTES
+    return limit // least - 1
 
 
 def claimed(connection: Connection, window: Origin, account: bytes, counter: int) -> bool:

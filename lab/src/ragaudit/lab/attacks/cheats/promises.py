@@ -21,7 +21,7 @@ from ragaudit.lab.scenario.scenario import Account as Asking
 from ragaudit.lab.scenario.scenario import Scenario
 from ragaudit.lab.scenario.services import WINDOW
 from ragaudit.lab.scenario.window import Window
-from ragaudit.ledger.messages.promises import Promise, Refusal
+from ragaudit.ledger.messages.promises import Promise, Refusal, least_share
 from ragaudit.ledger.messages.receipts import ReceiptFile
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.answering import Promises
@@ -30,7 +30,6 @@ from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.window.open_window import OpenWindow
-from ragaudit.verifier.service import submissions
 from ragaudit.verifier.terms import Terms
 from sqlalchemy import delete
 
@@ -471,7 +470,7 @@ class CrowdsOutClaims(FloodsTheIntake):
     12 (`promises`) still gets her last claim, which removes those of earlier queries (§8.8).
     """
 
-    room = 7 * submissions.LEAST_SHARE_BYTES  # of six accounts, and of strangers
+    room = 7 * least_share(6)  # of six accounts, and of strangers
 
     def ask(self, name: str, text: str, top_k: int) -> None:
         if name != "alice":
