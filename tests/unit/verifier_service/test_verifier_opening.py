@@ -144,12 +144,12 @@ def test_malformed_registrations(scenario: Any, body: Any) -> None:
 
 
 def test_a_registration_has_a_limit(scenario: Any) -> None:
-    body = b'{"policy": "' + b"x" * (4 * 2**20) + b'"}'
+    body = b'{"policy": "' + b"x" * (8 * 2**20) + b'"}'
     problem_of(scenario.send("POST", "/v1/windows", body), 413, "too-large")
 
 
 def test_a_body_of_unknown_length_has_the_limit_too(scenario: Any) -> None:
-    pieces = [b"x" * 2**20] * 5
+    pieces = [b"x" * 2**20] * 9
     headers = scenario.headers("POST", "/v1/windows", b"".join(pieces))
     answer = scenario.client.request("POST", "/v1/windows", content=iter(pieces), headers=headers)
     problem_of(answer, 413, "too-large")

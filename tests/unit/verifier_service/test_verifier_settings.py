@@ -111,7 +111,7 @@ def test_a_row_shows_the_latest_state_and_takes_no_step_twice(scenario: Any) -> 
 NEEDED = {
     "checkpoints": 38,
     "entries": 22,
-    "records_bytes": 2**20 + 38 * (8 + 4096),
+    "records_bytes": 2**22 + 38 * (8 + 4096),
     "json_bytes": 22 * (2 * 4096 + 256),
 }
 

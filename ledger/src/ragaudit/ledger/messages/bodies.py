@@ -253,8 +253,8 @@ SHORT_BYTES: Final = 2**16
 """Of the JSON of a provider's call that is not named below, or that has none."""
 
 LONGEST: Final[Mapping[type[Body], int]] = {
-    WindowBody: 4 * MAX_OPENING_BYTES,
-    OpeningBody: 4 * MAX_OPENING_BYTES,
+    WindowBody: 2**23,
+    OpeningBody: 2 * MAX_OPENING_BYTES + 2**14,
     EntriesBody: 2**24,
     CosignedBody: 2**25,
     StampsBody: 2**21,

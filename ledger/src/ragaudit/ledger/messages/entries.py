@@ -344,7 +344,7 @@ class Epoch(EntryBody):
         check_range("time", self.time, 0, MAX_TIME)
 
 
-MAX_TENANTS = 1000
+MAX_TENANTS = 10_000
 MAX_ROWS = 2**40
 MAX_SLOTS = 1_000_000
 MAX_QUERIES = 1_000_000

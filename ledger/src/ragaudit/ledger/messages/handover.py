@@ -26,7 +26,7 @@ KINDS: Final = frozenset(
     }
 )
 LENGTH_BYTES: Final = 8
-MAX_OPENING_BYTES: Final = 2**20  # a thousand tenants take a quarter of it
+MAX_OPENING_BYTES: Final = 2**22  # ten thousand tenants of the longest names take 2.6 MB
 MAX_FRAME_BYTES: Final = 4096  # of any other entry; a record with its sketch takes a third of it
 PART_ENTRIES: Final = 4096  # of a part of a handover; the last one may have fewer
 MAX_PART_BYTES: Final = MAX_OPENING_BYTES + PART_ENTRIES * (LENGTH_BYTES + MAX_FRAME_BYTES)

@@ -48,7 +48,7 @@ DIRECTION: Final = "ragaudit/v1/direction"
 """The coalition estimate of docs/spec/07-coalition.md §7.5."""
 LONGEST_DECIMAL: Final = 22
 MAX_SLOTS: Final = 1_000_000
-MAX_TENANTS: Final = 1000
+MAX_TENANTS: Final = 10_000
 DEFAULT_RETRY_SECONDS: Final = 60
 
 
