@@ -146,11 +146,15 @@ class ProverScenario:
         self.clock.at(self.policy().sampling_instant)
         self.drive(State.CHALLENGED)
 
-    def decide(self) -> dict[str, Any]:
-        """Open what was drawn, hand it over, and return the verdict's predicate."""
+    def decide(self, steps: int = 500) -> dict[str, Any]:
+        """Open what was drawn, hand it over, and return the verdict's predicate.
+
+        Args:
+            steps: in which the verifier's audit has to end.
+        """
         self.service.driver.step("w1")
         self.clock.at(self.policy().release_time // 1000)
-        for _ in range(500):
+        for _ in range(steps):
             if self.state() is State.ARCHIVED:
                 break
             self.service.driver.step("w1")
