@@ -1,5 +1,6 @@
 """Tenants, accounts and the owners of documents, and whose key a request shows."""
 
+import asyncio
 import hashlib
 import hmac
 import re
@@ -252,10 +253,17 @@ class Accounts:
             raise UnknownAccount(what, where=name[:127])
         return row.account
 
-    def key_digests(self) -> dict[bytes, str]:
-        """Return the names of all accounts by the SHA-256 of their API keys."""
+    def key_digests(self, among: Sequence[bytes] | None = None) -> dict[bytes, str]:
+        """Return the names of accounts by the SHA-256 of their API keys.
+
+        Args:
+            among: the digests to look up; None for those of all accounts.
+        """
+        wanted = _ROWS.select(_COLUMNS.named_by.is_(None))
+        if among is not None:
+            wanted = wanted.where(_COLUMNS.key_digest.in_(among))
         with self._store.read() as connection:
-            rows = _ROWS.all(connection, _ROWS.select(_COLUMNS.named_by.is_(None)))
+            rows = _ROWS.all(connection, wanted)
         return {row.key_digest: row.id for row in rows}
 
     def authenticate(self, key: str) -> Account:
@@ -396,11 +404,17 @@ class Owners:
             if gone.rowcount != 1:
                 raise UnknownTenant("the tenant's owner has no key", where=tenant[:64])
 
-    def key_digests(self) -> dict[bytes, str]:
-        """Return the tenants by the SHA-256 of their owners' API keys."""
+    def key_digests(self, among: Sequence[bytes] | None = None) -> dict[bytes, str]:
+        """Return the tenants by the SHA-256 of their owners' API keys.
+
+        Args:
+            among: the digests to look up; None for those of all owners.
+        """
+        wanted = select(_OWNER.key_digest, _OWNER.tenant)
+        if among is not None:
+            wanted = wanted.where(_OWNER.key_digest.in_(among))
         with self._store.read() as connection:
-            rows = connection.execute(select(_OWNER.key_digest, _OWNER.tenant))
-            return {row.key_digest: row.tenant for row in rows}
+            return {row.key_digest: row.tenant for row in connection.execute(wanted)}
 
     def authenticate(self, key: str) -> str:
         """Return the tenant whose owner has this API key.
@@ -420,6 +434,7 @@ class Owners:
 
 
 REFRESH_SECONDS = 1.0
+_MOST_LOOKED_UP = 1000  # digests in one statement; databases take 32,766 and more
 
 
 class Caller(NamedTuple):
@@ -440,13 +455,21 @@ OPERATOR = Caller("operator")
 
 
 class CallersKeys:
-    """Whose key a token is, from memory: good for queues, not for authentication."""
+    """Whose key a token is, from memory: good for queues, not for authentication.
+
+    For one event loop. Keys in use are looked up again once a second, in a thread: one that was
+    rotated or revoked must not fill the queue of the account that it was taken from.
+    """
 
     def __init__(self, accounts: Accounts, owners: Owners, operator_digest: bytes) -> None:
         self._accounts = accounts
         self._owners = owners
-        self._callers: dict[bytes, Caller] = {operator_digest: OPERATOR}
+        self._operator = {operator_digest: OPERATOR}
+        self._callers: dict[bytes, Caller] = dict(self._operator)
         self._read = -REFRESH_SECONDS
+        self._used: set[bytes] = set()  # of accounts and owners, since they were looked up
+        self._looked = monotonic()
+        self._looking: asyncio.Task[None] | None = None
 
     async def caller(self, token: str) -> Caller | None:
         """Return which account, owner or operator has this token; None if nobody has it.
@@ -461,23 +484,43 @@ class CallersKeys:
         if digest not in self._callers and monotonic() - self._read >= REFRESH_SECONDS:
             self._read = monotonic()
             with suppress(UnavailableError):  # whoever asks is told so by what follows
-                # Only added to: a key that was rotated away names its owner's queue: no harm.
-                self._callers |= await to_thread.run_sync(self._known)
-        return self._callers.get(digest)
+                self._callers = self._operator | await to_thread.run_sync(self._known)
+        return self.known(digest)
 
     def known(self, digest: bytes) -> Caller | None:
         """Return whose token has a SHA-256, of those that were read; None where nothing is known.
 
+        A key that died counts until it was used and looked up: about `REFRESH_SECONDS`.
+
         Args:
             digest: of the token; nothing is granted for it.
         """
-        return self._callers.get(digest)
+        caller = self._callers.get(digest)
+        if caller is not None and caller is not OPERATOR:
+            self._used.add(digest)
+            if monotonic() - self._looked >= REFRESH_SECONDS and self._looking is None:
+                self._looking = asyncio.get_running_loop().create_task(self._look())
+        return caller
 
-    def _known(self) -> dict[bytes, Caller]:
+    async def _look(self) -> None:
+        """Forget those keys that were used and are nobody's any more."""
+        used, self._used = list(self._used), set()
+        try:
+            with suppress(UnavailableError):  # what cannot be looked up is not dead
+                for first in range(0, len(used), _MOST_LOOKED_UP):
+                    some = used[first : first + _MOST_LOOKED_UP]
+                    alive = await to_thread.run_sync(self._known, some)
+                    for digest in some:
+                        if digest not in alive:
+                            self._callers.pop(digest, None)
+        finally:
+            self._looked, self._looking = monotonic(), None
+
+    def _known(self, among: Sequence[bytes] | None = None) -> dict[bytes, Caller]:
         accounts = {
-            key: Caller("account", name) for key, name in self._accounts.key_digests().items()
+            key: Caller("account", name) for key, name in self._accounts.key_digests(among).items()
         }
         owners = {
-            key: Caller("owner", tenant) for key, tenant in self._owners.key_digests().items()
+            key: Caller("owner", tenant) for key, tenant in self._owners.key_digests(among).items()
         }
         return accounts | owners
