@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import sys
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -24,6 +28,7 @@ from ragaudit.ledger.messages.receipts import (
 )
 from ragaudit.prover.answering.receipts import answer_of, receipt_file, scores_of
 from ragaudit.prover.backends.interface import Document
+from ragaudit.prover.index import committed
 from ragaudit.prover.index.committed import CommittedIndex, Recent, part
 from ragaudit.prover.window.records import Delivery, LoggedRecord, RecordOpenings, SelectedRow
 from receipt_scene import PROVIDER, scene
@@ -174,6 +179,64 @@ def test_what_was_not_asked_for_the_longest_is_kept_no_more() -> None:
     recent.keep("a", 9, 5)  # kept already: what is made twice is the same
     recent.keep("long", 6, 6)
     assert [recent.find(name) for name in ("a", "c", "long")] == [None] * 3
+
+
+def test_all_indexes_keep_their_rows_in_one_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committed, "_OPENED", Recent(committed._OPENED_BYTES))
+    policy = receipt_scene.policy()
+    a, b = (index_of(policy, columns=False, owned=False, seed=1) for _ in range(2))
+    a.opened.keep(3, [b"of", b"a"])
+    assert (a.opened.find(3), b.opened.find(3)) == ([b"of", b"a"], None)
+    for position in range(20):
+        b.opened.keep(position, [bytes(committed._OPENED_BYTES // 10)])
+        assert a.opened.find(3)  # asked for again and again
+    assert [b.opened.find(position) is None for position in (0, 11, 19)] == [True, False, False]
+    b.opened.keep(20, [bytes(committed._OPENED_BYTES)])
+    assert a.opened.find(3) is None
+    assert [each.opened._rows.keys() for each in (a, b)] == [set(), {20}]
+
+
+def test_what_opens_rows_is_not_kept_longer_than_their_index(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Opened(list[bytes]):
+        """What can be watched."""
+
+    monkeypatch.setattr(committed, "_OPENED", Recent(50))
+    a, b = (index_of(receipt_scene.policy(), columns=False, owned=False, seed=1) for _ in "ab")
+    secret = Opened([bytes(40)])
+    watched = weakref.ref(secret)
+    a.opened.keep(1, secret)
+    del secret
+    assert watched()
+    del a
+    gc.collect()
+    assert watched() is None
+    b.opened.keep(2, [bytes(30)])  # in the place of what is there no more
+    assert b.opened.find(2)
+
+
+def test_rows_are_kept_and_found_by_many_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committed, "_OPENED", Recent(9))
+    policy = receipt_scene.policy()
+    indexes = [index_of(policy, columns=False, owned=False, seed=1) for _ in range(4)]
+
+    def ask(number: int) -> None:
+        for step in range(8000):
+            opened = indexes[number].opened.find(step % 3)
+            assert opened in (None, [b"%d" % number])
+            indexes[number].opened.keep(step % 3, [b"%d" % number])
+
+    often = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(ask, range(4)))
+    finally:
+        sys.setswitchinterval(often)
+    assert committed._OPENED._room == 9 - len(committed._OPENED._kept) == 0
+    counted = {(owner(), position) for owner, position in committed._OPENED._kept}
+    assert {(each.opened, at) for each in indexes for at in each.opened._rows} <= counted
 
 
 def test_another_part_is_encoded_anew() -> None:

@@ -228,7 +228,7 @@ def _served(index: CommittedIndex, row: SelectedRow, *, keyed: bool) -> bytes:
     if opened is None:
         # An index is of one window, whose policy decides on keys.
         opened = _opened(index, row.position, keyed=keyed)
-        index.opened.keep(row.position, opened, sum(map(len, opened)))
+        index.opened.keep(row.position, opened)
     before, attributes, content, name = opened
     text, document = canonical_json.text, row.document
     return b"".join(

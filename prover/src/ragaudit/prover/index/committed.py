@@ -5,6 +5,7 @@ names.
 """
 
 import threading
+import weakref
 from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -187,7 +188,7 @@ Scalars = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
 
 _FILTERS_KEPT = 64
-_OPENED_BYTES = 2**22  # of an index: 2 kB for each row of 256 entries
+_OPENED_BYTES = 2**25  # of all indexes of the process: 2 kB for each row of 256 entries
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -281,9 +282,9 @@ class CommittedIndex:
         return Recent(_FILTERS_KEPT)
 
     @cached_property
-    def opened(self) -> "Recent[int, list[bytes]]":
+    def opened(self) -> "OpenedRows":
         """What receipts say of the rows that were served last, see `answering.receipts`."""
-        return Recent(_OPENED_BYTES)
+        return OpenedRows()
 
     def columns_of(self, position: int) -> str:
         """Return the canonical text of a row's public columns.
@@ -381,16 +382,57 @@ class Recent(Generic[K, V]):
             self._kept.move_to_end(key)
             return self._kept[key][0]
 
-    def keep(self, key: K, value: V, size: int = 1) -> None:
-        """Keep something, and what was not asked for the longest no more."""
+    def keep(self, key: K, value: V, size: int = 1) -> list[K]:
+        """Keep something, and what was not asked for the longest no more: return its keys."""
+        out: list[K] = []
         with self._lock:
             if key in self._kept:
-                return
+                return out
             self._kept[key] = value, size
             self._room -= size
             while self._room < 0:
-                _, (_, gone) = self._kept.popitem(last=False)
+                last, (_, gone) = self._kept.popitem(last=False)
                 self._room += gone
+                out.append(last)
+        return out
+
+
+class OpenedRows:
+    """What receipts say of an index's rows, in a room that all indexes of the process share.
+
+    It has blindings in it: nothing of it outlives its index.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[int, list[bytes]] = {}
+        self._self = weakref.ref(self)
+
+    def find(self, position: int) -> list[bytes] | None:
+        """Return what is kept of a row, None if nothing is.
+
+        Args:
+            position: 0..N-1.
+        """
+        opened = self._rows.get(position)
+        if opened is not None:
+            _OPENED.find((self._self, position))
+        return opened
+
+    def keep(self, position: int, opened: list[bytes]) -> None:
+        """Keep what receipts say of a row, and of rows that were not asked for the longest no more.
+
+        Args:
+            position: 0..N-1.
+            opened: bytes, whose lengths count.
+        """
+        # Before it is counted: what is counted no more is then nowhere.
+        self._rows[position] = opened
+        for owner, gone in _OPENED.keep((self._self, position), True, sum(map(len, opened))):
+            if (rows := owner()) is not None:
+                rows._rows.pop(gone, None)
+
+
+_OPENED: Recent[tuple["weakref.ref[OpenedRows]", int], bool] = Recent(_OPENED_BYTES)
 
 
 def _values(text: str) -> dict[str, Value] | None:
