@@ -13,12 +13,12 @@ from jsonschema import Draft202012Validator
 from ragaudit.encoding.commands import ExitCode
 from ragaudit.lab.attacks.cli import app
 from ragaudit.lab.attacks.scope import probes
-from ragaudit.lab.attacks.scope.command import STORES
 from ragaudit.lab.attacks.scope.exchange import Client, HttpClient, Secrets
 from ragaudit.lab.attacks.scope.judging import SCHEMA
 from ragaudit.lab.attacks.scope.probes import Canary
 from ragaudit.lab.attacks.scope.running import Options, Plan
 from ragaudit.lab.attacks.scope.stores.store import Scene, Store, StoreKind, load
+from ragaudit.lab.attacks.scope.testing import STORES
 from surface_app import NAMES
 from typer.testing import CliRunner
 

@@ -78,6 +78,24 @@ def test_help_imports_no_member() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("command", [(), ("membership",), ("mechanism",), ("scope",), ("list",)])
+def test_help_on_attacks_imports_no_cheat(command: tuple[str, ...]) -> None:
+    """The catalogue, and what attacks compute with, takes seconds to import."""
+    program = (
+        "import sys\n"
+        f"sys.argv = {['ragaudit', 'attack', *command, '--help']!r}\n"
+        "from ragaudit.cli.main import app\n"
+        "try:\n    app()\n"
+        "except SystemExit as end:\n    assert not end.code\n"
+        "heavy = 'scipy sqlalchemy fastapi httpx ragaudit.core ragaudit.lab.attacks.catalogue'\n"
+        "print([n for n in heavy.split() if n in sys.modules], file=sys.stderr)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert "Usage: ragaudit attack" in done.stdout and done.stderr.strip() == "[]"
+
+
 def test_unknown_command_is_refused() -> None:
     assert RUNNER.invoke(main.app, ["nothing"]).exit_code == 2
 

@@ -14,8 +14,6 @@ from ragaudit.embedders.registry import DEFAULT
 from ragaudit.encoding import canonical_json
 from ragaudit.encoding.errors import InvalidArgumentError, MalformedError, RefusedError
 from ragaudit.lab.attacks.membership.campaign import Campaign, Claim, Exchange, Plan
-from ragaudit.lab.attacks.membership.command import _classes as classes
-from ragaudit.lab.attacks.membership.command import figures, page, statement, summary
 from ragaudit.lab.attacks.membership.documents import (
     Document,
     cross_fitted,
@@ -30,6 +28,7 @@ from ragaudit.lab.attacks.membership.judging import _claimed as claimed
 from ragaudit.lab.attacks.membership.judging import _dumb as nothing_told
 from ragaudit.lab.attacks.membership.judging import _verdict as verdict_of
 from ragaudit.lab.attacks.membership.probing import SIGNALS, Probe, probes, signals
+from ragaudit.lab.attacks.membership.running import classes, figures, page, statement, summary
 from ragaudit.lab.risk.estimation import area_under_curve
 from ragaudit.ledger.messages.signed_results import MembershipResult
 from scipy import stats

@@ -3,16 +3,17 @@
 import json
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from ragaudit.encoding.commands import ExitCode, failing
-from ragaudit.lab.attacks.catalogue import CATALOGUE, Staged, find, intrude, stage
-from ragaudit.lab.attacks.cheat import Attempt, Cheat, ConstructedCheat, Intrusion
 from ragaudit.lab.attacks.mechanism import command as mechanism
 from ragaudit.lab.attacks.membership import command as membership
 from ragaudit.lab.attacks.scope.command import CANARIES_EXAMPLE, SCOPE_EXAMPLE, canaries, scope
-from ragaudit.lab.attacks.serve import show_list
+
+if TYPE_CHECKING:
+    from ragaudit.lab.attacks.catalogue import Staged
+    from ragaudit.lab.attacks.cheat import Attempt, Cheat, Intrusion
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -30,6 +31,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 @app.command("list", epilog="Example: ragaudit attack list --json")
 def list_cheats(as_json: AsJson = False) -> None:
     """List every cheat with its family, its staging and the checks that catch it."""
+    from ragaudit.lab.attacks.catalogue import CATALOGUE
+    from ragaudit.lab.attacks.serve import show_list
+
     if as_json:
         typer.echo(json.dumps([_described(each) for each in CATALOGUE]))
     else:
@@ -45,6 +49,9 @@ def run(
     Exit code: 0 it was caught by exactly the checks that the list names, or repelled by the
     verifier's service with the reason that it names; 1 it was not.
     """
+    from ragaudit.lab.attacks.catalogue import find, intrude, stage
+    from ragaudit.lab.attacks.cheat import Intrusion
+
     with failing(as_json), tempfile.TemporaryDirectory(prefix="ragaudit-attack-") as folder:
         cheat = find(name)
         if isinstance(cheat, Intrusion):
@@ -58,7 +65,9 @@ def run(
         raise typer.Exit(ExitCode.FALSE)
 
 
-def _described(cheat: Cheat) -> dict[str, Any]:
+def _described(cheat: "Cheat") -> dict[str, Any]:
+    from ragaudit.lab.attacks.cheat import ConstructedCheat
+
     return {
         "name": cheat.name,
         "family": cheat.family,
@@ -72,7 +81,7 @@ def _described(cheat: Cheat) -> dict[str, Any]:
     }
 
 
-def _repelled(cheat: Intrusion, attempt: Attempt) -> tuple[bool, dict[str, Any], str]:
+def _repelled(cheat: "Intrusion", attempt: "Attempt") -> tuple[bool, dict[str, Any], str]:
     """Whether it was, as JSON, and for people."""
     repelled = cheat.repelled(attempt)
     result = cheat.result if repelled else "THROUGH"
@@ -87,7 +96,7 @@ def _repelled(cheat: Intrusion, attempt: Attempt) -> tuple[bool, dict[str, Any],
     return repelled, value, "\n".join(lines)
 
 
-def _concluded(staged: Staged) -> dict[str, Any]:
+def _concluded(staged: "Staged") -> dict[str, Any]:
     checks = [
         {
             "number": each.number,
@@ -107,7 +116,7 @@ def _concluded(staged: Staged) -> dict[str, Any]:
     }
 
 
-def _shown(staged: Staged) -> str:
+def _shown(staged: "Staged") -> str:
     cheat, outcome = staged.cheat, staged.outcome
     lines = [f"{cheat.name} ({cheat.family}): {cheat.description}", ""]
     lines += [

@@ -21,6 +21,7 @@ from ragaudit.circuits.quantise import quantise, quantise_rows
 from ragaudit.circuits.selection import scores, select
 from ragaudit.encoding.errors import InvalidArgumentError, UnsupportedError
 from ragaudit.encoding.relations import NeighboringRelation
+from ragaudit.lab.attacks.mechanism.names import SubjectName
 from ragaudit.lab.risk.estimation import AdvantageEstimate, certify, from_counts
 from ragaudit.lab.risk.general_bounds import Scenario, best_bound
 from ragaudit.privacy.accounting.events import NoisyScores
@@ -527,14 +528,13 @@ def _named(pair: object) -> Evidence:
 
 
 SUBJECTS: Final[Mapping[str, Callable[[Terms], Subject]]] = {
-    "retrieval": _retrieval("retrieval", Retrieval),
-    "voting": _voting("voting", Voting),
-    "noise-on-winners": _retrieval("noise-on-winners", _NoiseOnWinners),
-    "half-the-sigma": _retrieval("half-the-sigma", _HalfTheSigma),
-    "seed-reuse": _retrieval("seed-reuse", _SeedReuse),
-    "observed-tokens": _voting("observed-tokens", _ObservedTokens),
+    SubjectName.RETRIEVAL: _retrieval(SubjectName.RETRIEVAL, Retrieval),
+    SubjectName.VOTING: _voting(SubjectName.VOTING, Voting),
+    SubjectName.NOISE_ON_WINNERS: _retrieval(SubjectName.NOISE_ON_WINNERS, _NoiseOnWinners),
+    SubjectName.HALF_THE_SIGMA: _retrieval(SubjectName.HALF_THE_SIGMA, _HalfTheSigma),
+    SubjectName.SEED_REUSE: _retrieval(SubjectName.SEED_REUSE, _SeedReuse),
+    SubjectName.OBSERVED_TOKENS: _voting(SubjectName.OBSERVED_TOKENS, _ObservedTokens),
 }
-"""The product's two mechanisms, then four broken ones that keep the claim of the sound one."""
 
 
 def subject(name: str, terms: Terms | None = None) -> Subject:

@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from ragaudit.encoding.errors import UnsupportedError
 from ragaudit.lab.attacks.membership.documents import Document, content, sentences, words
+from ragaudit.lab.attacks.membership.strategies import Strategy
 
 _QUOTED = 40
 """Words that are quoted at most."""
@@ -134,16 +135,13 @@ def _without(text: str, hidden: Sequence[str], instead: str) -> str:
 
 
 STRATEGIES: Final[Mapping[str, Callable[[_Asked], _Made]]] = {
-    "verbatim": _verbatim,
-    "citation": _citation,
-    "fact": _fact,
-    "s2mia": _s2mia,
-    "interrogation": _interrogation,
-    "mask": _mask,
+    Strategy.VERBATIM: _verbatim,
+    Strategy.CITATION: _citation,
+    Strategy.FACT: _fact,
+    Strategy.S2MIA: _s2mia,
+    Strategy.INTERROGATION: _interrogation,
+    Strategy.MASK: _mask,
 }
-"""By name; each makes at least three questions."""
-
-DEFAULT: Final = ("verbatim", "citation", "fact")
 
 
 def probes(documents: Sequence[Document], strategies: Sequence[str], seed: int) -> list[Probe]:
