@@ -1,9 +1,11 @@
 """Whole windows from seeds: whatever goes wrong, what must hold of them does."""
 
-import random
+import os
+import subprocess
+import sys
 
 import pytest
-from simulated_plan import draw, failing, run
+from simulated_plan import failing, outcome
 
 SEEDS = 24
 # What a process that ends has open is closed by nobody, as it is in this one.
@@ -19,9 +21,18 @@ def test_nothing_that_goes_wrong_breaks_a_window() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_a_seed_runs_again_as_it_ran() -> None:
-    first, second = run(3), run(3)
-    assert first.faults.happened == second.faults.happened
-    assert (first.told, first.roots) == (second.told, second.roots)
-    assert first.time.now == second.time.now
-    assert draw(random.Random(3)) == draw(random.Random(3))
+    """Also in another process, whose sets have another order."""
+    program = "import simulated_plan; print(simulated_plan.outcome(3)[1])"
+    path = os.pathsep.join(sys.path)
+    again = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": order},
+            capture_output=True, text=True, check=True,
+        ).stdout.strip()
+        for order in ("1", "2")
+    }  # fmt: skip
+    assert again == {outcome(3)[1]} == {outcome(3)[1]}
+    assert outcome(4)[1] not in again

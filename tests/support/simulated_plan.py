@@ -3,10 +3,12 @@
     python tests/support/simulated_plan.py --seed 1 --runs 1000
 
 `make simulate SEED=1 RUNS=1000` does the same. A seed that fails is printed as the line that runs
-it again, with the steps that are left of its plan.
+it again, with the steps that are left of its plan. The last line is the same whenever the same
+seeds run again.
 """
 
 import argparse
+import hashlib
 import logging
 import random
 import shutil
@@ -210,35 +212,43 @@ def world_of(seed: int) -> Iterator[World]:
         yield world
 
 
-def run(seed: int, plan: Plan | None = None) -> World:
-    """Run a window from a seed; Violation if something does not hold.
+def live(world: World, plan: Plan) -> None:
+    """Live a window's whole life; Violation if something does not hold."""
+    for step in plan.before:
+        take(world, step)
+    world.open()
+    sets_back = any(step.what == "restore" for step in plan.during)
+    for step in plan.during:
+        take(world, step)
+        if sets_back:
+            world.keep()
+    world.finish()
 
-    Args:
-        plan: instead of the one that the seed draws.
-    """
-    plan = draw(random.Random(f"plan {seed}")) if plan is None else plan
-    with world_of(seed) as world:
-        for step in plan.before:
-            take(world, step)
-        world.open()
-        sets_back = any(step.what == "restore" for step in plan.during)
-        for step in plan.during:
-            take(world, step)
-            if sets_back:
-                world.keep()
-        world.finish()
-        return world
+
+def drawn(seed: int) -> Plan:
+    """Return the plan of a seed."""
+    return draw(random.Random(f"plan {seed}"))
+
+
+def outcome(seed: int, plan: Plan | None = None) -> tuple[str, str]:
+    """Return why a window fails, or nothing, and its trace."""
+    reason, trace = "", ""
+    try:
+        with world_of(seed) as world:
+            try:
+                live(world, drawn(seed) if plan is None else plan)
+            finally:
+                trace = world.trace()
+    except Violation as error:
+        reason = str(error)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    return reason, trace
 
 
 def failing(seed: int, plan: Plan | None = None) -> str:
     """Return why a window fails, or nothing."""
-    try:
-        run(seed, plan)
-    except Violation as error:
-        return str(error)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return ""
+    return outcome(seed, plan)[0]
 
 
 def shrink(seed: int, reason: str) -> Plan:
@@ -251,7 +261,7 @@ def shrink(seed: int, reason: str) -> Plan:
     def still(plan: Plan) -> bool:
         return failing(seed, plan).partition(":")[0] == reason.partition(":")[0]
 
-    plan = draw(random.Random(f"plan {seed}"))
+    plan = drawn(seed)
     for number in reversed(range(len(plan))):
         if still(smaller := plan.without(number)):
             plan = smaller
@@ -277,15 +287,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     logging.disable(logging.CRITICAL)
     seeds = range(options.seed, options.seed + options.runs)
-    since, found = time.monotonic(), 0
+    since, found, traces = time.monotonic(), 0, hashlib.sha256()
     with Pool(options.jobs) as pool:
-        for seed, reason in zip(seeds, pool.imap(failing, seeds), strict=True):
+        for seed, (reason, trace) in zip(seeds, pool.imap(outcome, seeds), strict=True):
+            traces.update(trace.encode())
             if reason:
                 found += 1
                 print(report(seed, reason), flush=True)
     seconds = time.monotonic() - since
     speed = 3600 * options.runs / seconds
     print(f"{options.runs} windows, {found} of them failed; {speed:.0f} an hour")
+    print(f"trace {traces.hexdigest()}")
     return int(found > 0)
 
 

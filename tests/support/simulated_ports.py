@@ -18,8 +18,12 @@ from typing import Any
 from unittest.mock import patch
 
 import httpx
+from ragaudit import core
+from ragaudit.circuits.statements import IndexStatement
+from ragaudit.lab.attacks.forging import index_prover
 from ragaudit.ledger.log import durable, fence
 from ragaudit.prover.randomness import OsRandomness, SeededRandomness
+from ragaudit.verifier import reference
 from sqlalchemy import Engine
 from starlette.types import ASGIApp
 
@@ -338,7 +342,11 @@ class Sender(httpx.BaseTransport):
 
 @contextmanager
 def seeded(chance: random.Random) -> Iterator[None]:
-    """Have parties draw from a seed; only the coins of proofs stay the compiled core's."""
+    """Have parties draw from a seed; only the coins of proofs of selections stay the core's.
+
+    The index argument, whose digest is in the log, is proven by the small prover in plain Python:
+    the compiled core draws from the operating system whatever it is handed.
+    """
 
     def token_bytes(count: int | None = None) -> bytes:
         return chance.randbytes(count or 32)
@@ -352,8 +360,14 @@ def seeded(chance: random.Random) -> Iterator[None]:
     def scalars(_self: object, count: int, *purpose: Any) -> Any:
         return SeededRandomness(token_hex()).scalars(count, *purpose)
 
+    def prove_index(statement: IndexStatement, rows: Any, blindings: Any, **_: Any) -> bytes:
+        secret = [int.from_bytes(each.tobytes(), "little") for each in blindings]
+        return index_prover.prove_index(reference, statement.context, rows.tolist(), secret)[1]
+
     with (
+        patch.object(core, "prove_index", prove_index),
         patch.object(OsRandomness, "scalars", scalars),
+        patch.object(secrets, "randbelow", chance.randrange),
         patch.object(secrets, "token_bytes", token_bytes),
         patch.object(secrets, "token_hex", token_hex),
         patch.object(secrets, "token_urlsafe", token_urlsafe),

@@ -7,10 +7,11 @@ What the model cannot express: two threads of a party at one moment, so no trans
 answers share; PostgreSQL, and with it a commit that arrives after a later one (on SQLite a commit
 that was given up is there at once, or never); pages of the database that a loss of power tears (the
 tests of power cuts have them); several processes of a prover, further cosigners, a channel that
-generates, owners, later versions of an index. Proofs draw their own coins in the compiled core:
-what depends on a seed is everything but their bytes, and what has their digests.
+generates, owners, later versions of an index. Proofs of selections draw their own coins in the
+compiled core: what depends on a seed is everything but their bytes, and what has their digests.
 """
 
+import hashlib
 import json
 import random
 import sqlite3
@@ -581,6 +582,17 @@ class World:
         """Read the policy, once it is there."""
         self.policy = Policy.parse(self.window().policy)
         self.pseudonym_key = self.window().pseudonym_key
+
+    def trace(self) -> str:
+        """A digest of what happened, 64 hex digits: the same whenever a seed runs again."""
+        told, records, roots, heads = (
+            sorted(each.items()) for each in (self.told, self.records, self.roots, self.heads)
+        )
+        said = [each.replace(str(self.folder), "") for each in self.errors]
+        files = [client.files for client in self.people.values()]
+        ends = (self.time.now, self.lost, self.result)
+        seen = (self.faults.happened, told, records, roots, heads, said, files, ends)
+        return hashlib.sha256(repr(seen).encode()).hexdigest()
 
     def state(self) -> State:
         """The window's state, by the prover."""
