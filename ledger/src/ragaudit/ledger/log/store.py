@@ -63,6 +63,15 @@ _IS_TILE = (
     & (schema.tile.c.number == bindparam("of_number"))
 )
 _TILE = Prepared(select(schema.tile.c.hashes).where(_IS_TILE))
+_ENTRIES = Prepared(
+    select(schema.entry.c.position, schema.entry.c.leaf_data)
+    .where(
+        schema.entry.c.log_id == bindparam("log"),
+        schema.entry.c.position.between(bindparam("first"), bindparam("last")),
+    )
+    .order_by(schema.entry.c.position)
+)
+_ENTRIES_AT_ONCE = 4096  # of 32 bytes each
 _UPDATE_TILE = Prepared(
     update(schema.tile)
     .where(_IS_TILE)
@@ -146,19 +155,18 @@ class LogRows:
         Raises:
             UnknownResource: at the first that is missing.
         """
-        table = schema.entry
-        rows = connection.execute(
-            select(table.c.position, table.c.leaf_data)
-            .where(table.c.log_id == self.log_id, table.c.position.between(start, end - 1))
-            .order_by(table.c.position)
-        )
         expected = start
-        for position, leaf_data in rows:
-            # A gap is not skipped: the entries after it would be hashed at another place.
-            if position != expected:
+        while 0 <= expected < end:
+            last = min(expected + _ENTRIES_AT_ONCE, end) - 1
+            rows = _ENTRIES.rows(connection, log=self.log_id, first=expected, last=last)
+            for position, leaf_data in rows:
+                # A gap is not skipped: the entries after it would be hashed at another place.
+                if position != expected:
+                    break
+                yield bytes(leaf_data)
+                expected += 1
+            if expected <= last:
                 break
-            yield bytes(leaf_data)
-            expected += 1
         if start < 0 or expected != max(start, end):
             raise UnknownResource(f"no entry {expected}", where=self._origin)
 

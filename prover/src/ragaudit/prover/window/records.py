@@ -181,6 +181,14 @@ _BY_KEY = Prepared(
     )
     .where(_KEYED.account == bindparam("account"), _KEYED.key == bindparam("key"))
 )
+_LEAVES = Prepared(
+    select(_ENTRY.salt, _ENTRY.kind, _ENTRY.body)
+    .where(
+        _ENTRY.window == bindparam("of"),
+        _ENTRY.position.between(bindparam("first"), bindparam("last")),
+    )
+    .order_by(_ENTRY.position)
+)
 INSERT_KEY = Prepared(insert(tables.idempotency))
 """Stores that an idempotency key names a record that was answered."""
 
@@ -505,13 +513,10 @@ def stored_leaves(connection: Connection, window: str, start: int, end: int) -> 
     Args:
         start, end: positions from 0, the end excluded.
     """
-    table = tables.entry
-    between = (table.c.position >= start) & (table.c.position < end)
-    query = select(table.c.salt, table.c.kind, table.c.body).where(
-        table.c.window == window, between
-    )
-    for salt, kind, body in connection.execute(query.order_by(table.c.position)):
-        yield leaf_data(salt, kind, body)
+    for first in range(start, end, _ROWS):
+        last = min(first + _ROWS, end) - 1
+        for salt, kind, body in _LEAVES.rows(connection, of=window, first=first, last=last):
+            yield leaf_data(salt, kind, body)
 
 
 def entries_of(connection: Connection, window: str, kind: str) -> list[Entry]:
