@@ -182,4 +182,4 @@ def _surfaces(settings: Settings, service: Service) -> Surfaces:
         from ragaudit.prover.surfaces.tokens import Tokens  # noqa: PLC0415 - loads slowly
 
         tokens = Tokens(jwt, service.clock)
-    return Surfaces(settings.surfaces, ServicePort(service), tokens)
+    return Surfaces(settings.surfaces, ServicePort(service), tokens, service.sequencer.run)

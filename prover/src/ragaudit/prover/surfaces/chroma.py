@@ -270,7 +270,13 @@ def get_result(hits: Sequence[Hit], include: Sequence[str]) -> dict[str, Any]:
     }
 
 
-CHROMA = Dialect("chroma", ("/api/v2", "/api/v1"), own_header("x-chroma-token"), error)
+CHROMA = Dialect(
+    "chroma",
+    ("/api/v2", "/api/v1"),
+    own_header("x-chroma-token"),
+    error,
+    frozenset({"chromaQuery"}),
+)
 CallerOf = Annotated[Caller, Depends(CHROMA.caller)]
 Number = Annotated[int | None, Field(ge=0, strict=False)]
 

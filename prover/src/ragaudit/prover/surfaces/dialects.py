@@ -5,6 +5,7 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from inspect import get_annotations
 from typing import Annotated, Any, NoReturn
 
@@ -34,6 +35,7 @@ from ragaudit.encoding.json_structure import loads
 from ragaudit.encoding.problems import problem_name
 from ragaudit.prover.errors import NotServed
 from ragaudit.prover.surfaces.caller import Caller
+from ragaudit.serving.bodies import SMALL_BYTES
 from ragaudit.serving.exchange import note, phase
 from ragaudit.serving.problems import as_ours, status_of
 from ragaudit.serving.settings import in_words
@@ -187,6 +189,10 @@ def _malformed(what: str, expected: str) -> MalformedRequest:
     return MalformedRequest(what, where="body", expected=expected)
 
 
+Run = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Runs a call elsewhere than on the event loop, and returns what it returns."""
+
+
 @dataclass(frozen=True)
 class Dialect:
     """What is a surface's own.
@@ -195,12 +201,14 @@ class Dialect:
         prefixes: of its paths; what nobody serves under them is refused in its shape.
         key: reads the API key from the headers.
         shape: returns the body of an error, from its text and status.
+        questions: operation ids of the routes that ask, see `Surfaces.run`.
     """
 
     name: str
     prefixes: tuple[str, ...]
     key: Callable[[Mapping[str, str]], str | None]
     shape: Callable[[str, int], dict[str, Any]]
+    questions: frozenset[str] = frozenset()
 
     def covers(self, path: str) -> bool:
         """Return whether a path is this surface's."""
@@ -293,6 +301,7 @@ class _Route(APIRoute):
             if name not in ("caller", "return")
         }
         open_to_all = "caller" not in annotated
+        asks = self.operation_id in dialect.questions
 
         def work(request: Request, content: bytes) -> Response | Awaitable[Response]:
             note(surface=dialect.name)
@@ -313,7 +322,11 @@ class _Route(APIRoute):
 
         async def handle(request: Request) -> Response:
             try:
-                answer = await run_in_threadpool(work, request, await request.body())
+                content = await request.body()
+                # A long body takes others' time while it is read.
+                together = asks and len(content) <= SMALL_BYTES
+                run: Run = request.app.state.surfaces.run if together else run_in_threadpool
+                answer = await run(partial(work, request, content))
                 return answer if isinstance(answer, Response) else await answer
             except ClientDisconnect:
                 raise

@@ -28,6 +28,7 @@ DIFY = Dialect(
     ("/retrieval",),
     bearer,
     lambda text, status: {"error_code": _CODES.get(status, status), "error_msg": text},
+    frozenset({"difyRetrieval"}),
 )
 _OPERATORS = {
     "is": "eq", "is not": "ne", "in": "in", "not in": "nin",

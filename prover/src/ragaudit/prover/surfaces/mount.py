@@ -11,7 +11,7 @@ from ragaudit.prover.settings import SurfaceName, SurfaceSettings
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.accounts import Caller as Waiting
 from ragaudit.prover.surfaces.caller import Caller, acting, bearer, named_user, names_user
-from ragaudit.prover.surfaces.dialects import Dialect, check_key
+from ragaudit.prover.surfaces.dialects import Dialect, Run, check_key
 from ragaudit.prover.surfaces.queries import Port
 from ragaudit.serving.application import add_routes
 from ragaudit.serving.exchange import note
@@ -29,17 +29,25 @@ _KEY_HEADER = "idempotency-key"
 class Surfaces:
     """The surfaces that the settings enable, before one port of the prover."""
 
-    def __init__(self, settings: SurfaceSettings, port: Port, tokens: "Tokens | None") -> None:
+    def __init__(
+        self,
+        settings: SurfaceSettings,
+        port: Port,
+        tokens: "Tokens | None",
+        run: Run = run_in_threadpool,
+    ) -> None:
         """Collect the parts.
 
         Args:
             tokens: verifies end users' tokens; None where the settings name no keys of them.
+            run: runs questions, which wait for nothing but what the port waits for.
 
         Raises:
             MalformedSettings: a header that names the end user is one that a surface reads itself.
         """
         self.settings = settings
         self.port = port
+        self.run = run
         self._tokens = tokens
         self._mcp: McpEndpoint | None = None
         self._dialects: list[Dialect] = []

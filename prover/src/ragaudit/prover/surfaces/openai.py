@@ -44,7 +44,8 @@ def _shape(text: str, status: int) -> dict[str, Any]:
     return {"error": {"message": text, "type": kind, "param": None, "code": code}}
 
 
-OPENAI = Dialect("openai", _PREFIXES, bearer, _shape)
+_SEARCHES = frozenset({"openaiSearch", "openaiSearchShort"})
+OPENAI = Dialect("openai", _PREFIXES, bearer, _shape, _SEARCHES)
 CallerOf = Annotated[Caller, Depends(OPENAI.caller)]
 
 

@@ -359,6 +359,7 @@ QDRANT = Dialect(
     ),
     own_header("api-key"),
     error,
+    frozenset({"qdrantQuery", "qdrantQueryBatch"}),
 )  # fmt: skip
 CallerOf = Annotated[Caller, Depends(QDRANT.caller)]
 router = QDRANT.router()
