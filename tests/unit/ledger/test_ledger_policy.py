@@ -14,6 +14,7 @@ from ragaudit.ledger.errors import MalformedPolicy
 from ragaudit.ledger.log.checkpoints import Checkpoint, sign_checkpoint
 from ragaudit.ledger.log.notes import COSIGNATURE_V1, ED25519, SigningKey
 from ragaudit.ledger.log.tree import MemoryTree
+from ragaudit.ledger.messages.bodies import LONGEST, WindowBody
 from ragaudit.ledger.messages.policy import MAX_CHECKPOINTS, Policy, exact
 
 ORIGIN = "rag.example.com/ragaudit/w1"
@@ -120,6 +121,17 @@ def test_a_policy_is_read_and_digested() -> None:
     assert policy.estimator.seed == b"\x05" * 32
     assert policy.keys.provider == private(2).public
     assert exact(policy.sigma) == Fraction(21, 2)
+
+
+def test_a_policy_of_the_most_tenants_is_read() -> None:
+    """With short names, so that its bytes hold the most objects, and with the longest."""
+    for width in (5, 63):
+        tenants = [{"id": f"{number:0{width}}", "owner_key": None} for number in range(10_001)]
+        data = canonical_json.dumps({**POLICY, "tenants": tenants[:-1]})
+        assert len(Policy.parse(data).tenants) == 10_000
+        assert 2 * len(data) + 2**20 < LONGEST[WindowBody]
+        with pytest.raises(MalformedPolicy, match="tenants"):
+            Policy.from_json({**POLICY, "tenants": tenants})
 
 
 def by_field(*rows: tuple[Any, ...]) -> list[tuple[str, Any]]:

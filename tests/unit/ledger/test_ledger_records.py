@@ -11,6 +11,7 @@ from ragaudit.encoding.digests import leaf_data
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.tagged import decode, enc
 from ragaudit.ledger.errors import MalformedRecord
+from ragaudit.ledger.messages.bodies import LONGEST, OpeningBody
 from ragaudit.ledger.messages.entries import (
     Close,
     Epoch,
@@ -22,6 +23,7 @@ from ragaudit.ledger.messages.entries import (
     entry_leaf_data,
     parse_body,
 )
+from ragaudit.ledger.messages.handover import MAX_OPENING_BYTES, Entry
 
 D = [bytes([i]) * 32 for i in range(10)]
 DISPUTE_KEY = PrivateKey.from_seed(D[9]).public.raw
@@ -121,9 +123,25 @@ def test_an_opening_has_its_tenants_in_order() -> None:
     assert BODIES[0].tenant("beta").rows == 7
     with pytest.raises(MalformedRecord, match="no such tenant"):
         BODIES[0].tenant("gamma")
-    for tenants in ((), TENANTS[::-1], TENANTS[:1] * 2, TENANTS[:1] * 1001):
+    for tenants in ((), TENANTS[::-1], TENANTS[:1] * 2):
         with pytest.raises(MalformedRecord):
             Opening(D[0], D[1], D[2], tenants)
+
+
+def test_an_opening_of_the_most_tenants_can_be_handed_over() -> None:
+    """With the longest names, and of each a document secret."""
+    names = [f"{number:063}" for number in range(10_001)]
+    many = tuple(TenantOpening(each, 2**40, D[3], D[4], 1, D[5]) for each in names)
+    opening = Opening(D[0], D[1], D[2], many[:-1])
+    body = opening.encode()
+    assert Opening.parse(body) == opening
+    assert len(Entry(0, Opening.KIND, D[6], body).encode()) <= MAX_OPENING_BYTES
+    assert 2 * len(body) + 2**14 < LONGEST[OpeningBody]
+    with pytest.raises(MalformedRecord, match="number of tenants"):
+        Opening(D[0], D[1], D[2], many)
+    fields = [D[0], D[1], D[2], *(each.encode() for each in many)]
+    with pytest.raises(MalformedRecord, match="number of fields"):
+        Opening.parse(enc("ragaudit/v1/entry/opening", *fields))
 
 
 def test_an_opening_cannot_claim_fields_that_are_not_there() -> None:

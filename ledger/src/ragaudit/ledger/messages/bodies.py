@@ -254,7 +254,7 @@ SHORT_BYTES: Final = 2**16
 
 LONGEST: Final[Mapping[type[Body], int]] = {
     WindowBody: 2**23,
-    OpeningBody: 2 * MAX_OPENING_BYTES + 2**14,
+    OpeningBody: 2**23,
     EntriesBody: 2**24,
     CosignedBody: 2**25,
     StampsBody: 2**21,
