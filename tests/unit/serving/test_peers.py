@@ -128,27 +128,6 @@ def test_caches_keep_nothing_but_what_never_changes() -> None:
     assert http.get("/tile").headers["cache-control"] == "max-age=31536000, immutable"
 
 
-@pytest.mark.anyio
-async def test_the_absolute_form_of_a_target_is_served() -> None:
-    seen: list[Any] = []
-    app = service()
-
-    @app.middleware("http")
-    async def watch(request: Any, call_next: Any) -> Any:
-        seen.append((request.url.path, request.scope["raw_path"], request.headers["host"]))
-        return await call_next(request)
-
-    for raw in (b"http://h.example:81/a%20b/x", b"HTTPS://h.example:81/a%20b/x"):
-        changes = {"raw_path": raw, "path": raw.decode().replace("%20", " ")}
-        await called(app, headers=[(b"host", b"other")], **changes)
-    assert seen == [("/a b/x", b"/a%20b/x", "h.example:81")] * 2
-    await called(app, raw_path=b"http://h.example", path="http://h.example")
-    assert seen[-1] == ("/", b"/", "h.example")
-    for other in (b"http://user@h/a", b"ftp://h/a", b"http:///a"):
-        await called(app, raw_path=other, path=other.decode(), headers=[(b"host", b"other")])
-        assert seen[-1][1:] == (other, "other")
-
-
 PROGRAM = """
 import sys
 from ragaudit.serving import server

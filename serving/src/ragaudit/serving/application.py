@@ -1,9 +1,7 @@
 """The FastAPI application of a service: what all services have in common."""
 
-import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from urllib.parse import unquote
 
 from fastapi import APIRouter, FastAPI
 from ragaudit.serving.problems import install
@@ -13,14 +11,11 @@ __all__ = ["Application", "Lifespan", "add_routes", "application"]
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
-
-# RFC 9112 §3.2.2. With the name of a user it would be no address that anybody may be sent.
-_ABSOLUTE = re.compile(rb"https?://([^/?#@]+)(/.*)?", re.IGNORECASE | re.DOTALL)
 _FOR_EVER = b"immutable"
 
 
 class Application(FastAPI):
-    """Serves paths in either form; nothing that it answers is kept by caches on the way.
+    """Nothing that it answers is kept by caches on the way.
 
     Attributes:
         front: what requests come to first, if it is not `answer`; it passes on what it leaves.
@@ -30,8 +25,6 @@ class Application(FastAPI):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] == "http":
-            scope = _origin_form(scope)
         await (self.front or self.answer)(scope, receive, send)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,21 +32,6 @@ class Application(FastAPI):
         if scope["type"] == "http":
             send = _kept_by_nobody(send)
         await super().__call__(scope, receive, send)
-
-
-def _origin_form(scope: Scope) -> Scope:
-    """Return a request whose target is an absolute path, and its host the one of the target."""
-    found = _ABSOLUTE.fullmatch(scope.get("raw_path") or b"")
-    if found is None:
-        return scope
-    path = found[2] or b"/"
-    headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
-    return {
-        **scope,
-        "raw_path": path,
-        "path": unquote(path.decode("ascii")),
-        "headers": [(b"host", found[1]), *headers],
-    }
 
 
 def _kept_by_nobody(send: Send) -> Send:

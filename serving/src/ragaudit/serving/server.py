@@ -22,18 +22,18 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import h11
 import uvicorn
 from ragaudit.encoding.errors import MalformedError, UnavailableError
 from ragaudit.encoding.private_process import keep_private
 from ragaudit.serving import log_lines
+from ragaudit.serving.framing import Framing
 from ragaudit.serving.peers import BehindProxies
 from ragaudit.serving.problems import response
 from ragaudit.serving.settings import OperationSettings
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 __all__ = [
     "ConnectionLimits",
@@ -107,7 +107,7 @@ def protocol_factory(limits: ConnectionLimits) -> Callable[..., "LimitedConnecti
     return make
 
 
-class LimitedConnection(H11Protocol):
+class LimitedConnection(HttpToolsProtocol):
     """One connection. It is in ``waited_for`` while it is the peer's turn to send."""
 
     def __init__(
@@ -120,6 +120,7 @@ class LimitedConnection(H11Protocol):
         self._phase = ""
         self._since = 0.0
         self._received = 0
+        self._framing = Framing()
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Admit a connection, in the place of the one waited for longest if there are too many."""
@@ -142,12 +143,71 @@ class LimitedConnection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         """Take bytes of the peer, and set the deadline of the next."""
         self._received += len(data)
-        super().data_received(data)
+        self._framing.add(data)
+        self._parse()
         self._watch()
+
+    def _parse(self) -> None:
+        """Parse what has arrived, of one request at a time."""
+        while not self.transport.is_closing():
+            if not self._framing.in_body:
+                if self._answers():
+                    if self._framing:
+                        self.flow.pause_reading()
+                    return
+                self.cycle = None  # type: ignore[assignment]
+            try:
+                piece = self._framing.piece()
+            except MalformedError as error:
+                self.logger.warning("%s", error)
+                self.send_400_response("Invalid HTTP request received.")
+                return
+            if piece is None:
+                return
+            super().data_received(piece)
+
+    def _answers(self) -> bool:
+        """Return whether a request is being answered."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def on_headers_complete(self) -> None:
+        """Begin to answer a request."""
+        if self.parser.get_http_version() == "1.0":
+            self.expect_100_continue = False  # it knows no interim answer (RFC 9110 §10.1.1)
+            self.app = self._answer_without_chunks
+        super().on_headers_complete()
+
+    async def _answer_without_chunks(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer HTTP/1.0, where the end of the connection ends a body of unknown length."""
+        cycle = self.cycle
+        counted = True
+
+        async def send_whole(message: Any) -> None:
+            nonlocal counted
+            if message["type"] == "http.response.start":
+                counted = any(name.lower() == b"content-length" for name, _ in message["headers"])
+                if not counted:
+                    cycle.chunked_encoding = False
+            elif not counted:
+                cycle.expected_content_length = len(message.get("body", b""))
+            await send(message)
+
+        await self.config.loaded_app(scope, receive, send_whole)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request; where its answer has begun, end the connection."""
+        if self.cycle is None or not self.cycle.response_started:
+            super().send_400_response(msg)
+        self.transport.close()
+        if self._answers():
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self._abort_in(self._limits.write_seconds)
 
     def on_response_complete(self) -> None:
         """Set the deadline of the next request, or of the close."""
         super().on_response_complete()
+        self._parse()
         if self.transport.is_closing():
             # A peer that does not read would keep what is left, and the connection, for ever.
             self._abort_in(self._limits.write_seconds)
@@ -176,7 +236,7 @@ class LimitedConnection(H11Protocol):
 
     def shutdown(self) -> None:
         """Stop; a request that has not arrived in full is aborted."""
-        if self.conn.their_state is h11.SEND_BODY:
+        if self._framing.in_body:
             self.transport.abort()
             return
         super().shutdown()
@@ -187,11 +247,11 @@ class LimitedConnection(H11Protocol):
         """Set the deadline for what the peer has to send now."""
         if self.transport.is_closing() or self.flow.write_paused:
             return
-        if self.conn.their_state is h11.SEND_BODY:
+        if self._framing.in_body:
             self._await_peer("body", self._limits.body_seconds)
-        elif self.conn.their_state is h11.IDLE:
+        elif not self._answers():
             # Between two requests uvicorn's own timer runs, until the first byte of the next.
-            begun = bool(self.conn.trailing_data[0]) or self.timeout_keep_alive_task is None
+            begun = bool(self._framing) or self.timeout_keep_alive_task is None
             if begun:
                 self._await_peer("head", self._limits.head_seconds)
             else:
