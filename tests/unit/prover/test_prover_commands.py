@@ -259,6 +259,7 @@ def test_what_everybody_sees(open_scenario: Any) -> None:
     assert scenario.api.get("/readyz").json() == {"status": "ready"}
     (shown,) = scenario.api.get("/v1/windows").json()
     assert shown == scenario.api.get("/v1/windows/w1").json()
+    assert scenario.api.get("/v1/windows?served=true").json() == [shown]
     assert set(shown) == {
         "window", "state", "policy", "policy_digest", "countersignature", "opening", "embedder",
         "activations", "versions", "epochs",

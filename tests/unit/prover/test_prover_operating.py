@@ -90,6 +90,13 @@ def test_a_window_is_abandoned_before_the_countersignature_only(scenario: Any) -
     with pytest.raises(WrongState):
         scenario.service.abandon_window("w2")
     listed = scenario.api.get("/v1/operator/windows", headers=scenario.operator).json()
+    for query, names in (
+        ("", ["w1", "w2"]),
+        ("?served=false", ["w1", "w2"]),
+        ("?served=true", ["w2"]),
+    ):
+        shown = scenario.api.get(f"/v1/windows{query}").json()
+        assert [each["window"] for each in shown] == names
     assert [(each["window"], each["state"]) for each in listed] == [
         ("w1", "abandoned"),
         ("w2", "countersigned"),

@@ -461,7 +461,7 @@ async def _kept(service: "Service", public: PublicKey, pins: "Pins") -> dict[str
     from ragaudit.ledger.messages.shown import WindowList
 
     await service.request("PUT", "/v1/dispute-key", {"dispute_key": public.raw.hex()})
-    windows = WindowList.from_json(await service.get("/v1/windows")).windows
+    windows = WindowList.from_json(await service.get("/v1/windows?served=true")).windows
     served = [authenticate(each, pins) for each in windows if each.state in SERVED]
     shown = [await service.get(f"/v1/windows/{each.name}/account") for each in served]
     accounts = map(AccountState.from_json, shown)

@@ -527,7 +527,9 @@ class Session:
         if self._wanted is not None:
             value = await self.provider.get(f"/v1/windows/{self._wanted}")
             return self._authenticated(parsed(ShownWindow.from_json, value))
-        windows = parsed(WindowList.from_json, await self.provider.get("/v1/windows"))
+        # The others may be many, and have megabytes each.
+        shown = await self.provider.get("/v1/windows?served=true")
+        windows = parsed(WindowList.from_json, shown)
         candidates = [window for window in windows.windows if window.state in SERVED]
         # Which of several is meant is not guessed: each has a budget and a chain of its own.
         if len(candidates) != 1:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 from ragaudit.encoding.errors import NotFound, TooEarly
 from ragaudit.ledger.log.checkpoints import parse_checkpoint
@@ -23,6 +23,7 @@ from ragaudit.prover.http.requests import ServiceDependency
 from ragaudit.prover.lifecycle.committing import WindowReader
 from ragaudit.prover.lifecycle.retention import deletion_of
 from ragaudit.prover.service import Service
+from ragaudit.prover.store.states import REGISTERS
 from ragaudit.prover.window.records import entries_of
 from ragaudit.prover.window.windows import Window
 from ragaudit.serving.bodies import signed_json
@@ -50,9 +51,13 @@ def readyz(service: ServiceDependency) -> dict[str, str]:
 
 
 @router.get("/v1/windows", operation_id="listWindows")
-def list_windows(service: ServiceDependency) -> list[dict[str, Any]]:
-    """List all windows in order of creation."""
-    return WindowList([view(service, window) for window in service.windows.all()]).to_json()
+def list_windows(
+    service: ServiceDependency,
+    served: Annotated[bool, Query(description="Only those that are, or will be, open.")] = False,
+) -> list[dict[str, Any]]:
+    """List all windows in order of creation, or those in which an account can have a place."""
+    shown = [one for one in service.windows.all() if one.state in REGISTERS or not served]
+    return WindowList([view(service, window) for window in shown]).to_json()
 
 
 @router.get("/v1/window-chain", operation_id="getWindowChain")
