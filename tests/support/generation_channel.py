@@ -72,7 +72,7 @@ def dying(name, honest):
             os.kill(os.getpid(), signal.SIGKILL)
         return found
     return call
-charging.promise_row = dying("in the promise", charging.promise_row)
+charging.put_promise = dying("in the promise", charging.put_promise)
 charging.insert_charge = dying("in the charge", charging.insert_charge)
 charging.Charging.promise = dying("promised", charging.Charging.promise)
 charging.note_nonce = dying("in the nonce", charging.note_nonce)

@@ -14,7 +14,7 @@ import signal
 import socket
 import ssl
 import time
-from asyncio import TimerHandle, Transport
+from asyncio import AbstractEventLoop, TimerHandle, Transport
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -107,6 +107,41 @@ def protocol_factory(limits: ConnectionLimits) -> Callable[..., "LimitedConnecti
     return make
 
 
+class _Gathering:
+    """A transport that writes at once what is written in one turn of the event loop.
+
+    Head and body of an answer are one call of the system then, and mostly one packet.
+    """
+
+    def __init__(self, transport: Transport, loop: AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held = bytearray()
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the transport has beside this."""
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Write data before the loop's next turn, or now if it is much."""
+        if not self._held:
+            self._loop.call_soon(self._flush)
+        self._held += data
+        # Or a body in many parts, which waits for nobody, would be in memory as a whole.
+        if len(self._held) >= READ_BYTES:
+            self._flush()
+
+    def close(self) -> None:
+        """Close the connection, after what was written."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        held, self._held = self._held, bytearray()
+        if held:
+            self._transport.write(held)
+
+
 class LimitedConnection(HttpToolsProtocol):
     """One connection. It is in ``waited_for`` while it is the peer's turn to send."""
 
@@ -124,7 +159,7 @@ class LimitedConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Admit a connection, in the place of the one waited for longest if there are too many."""
-        super().connection_made(transport)
+        super().connection_made(_Gathering(transport, self.loop))  # type: ignore[arg-type]
         if hasattr(transport, "max_size"):  # asyncio's reads, of which one may wait for each peer
             transport.max_size = READ_BYTES
         if len(self.connections) > self._limits.connections:
