@@ -449,6 +449,51 @@ def test_a_clock_set_back_between_two_processes_stamps_nothing(scenario: ProverS
     assert scenario.ask("cyd", query="trains").status_code == 200
 
 
+@pytest.mark.parametrize("covered", [False, True])
+def test_clocks_set_back_between_two_processes_confirm_nothing(
+    scenario: ProverScenario, covered: bool
+) -> None:
+    """The cosigner's, too: a head that it has too early is as if the entry were dated ahead."""
+    scenario.open()
+    skew = scenario.policy().clock_skew_seconds
+    scenario.clock.at(scenario.policy().start + 200)
+    assert scenario.ask().status_code == 200
+    if covered:
+        scenario.service.driver.checkpoint("w1")
+    now, log = scenario.clock.now, scenario.service.open_windows.get("w1").log
+    cosigned = log.checkpoints.latest(cosignatures=1)
+    scenario.restart()
+    scenario.clock.now = now - 1000 * (skew + 60)
+    answer = scenario.ask("cyd", query="trains")
+    assert answer.status_code == 503 and "behind" in answer.json()["detail"]
+    # Dated as late as the account's last one, and so is what must be confirmed.
+    assert scenario.ask("ada", query="trains").status_code == 200
+    for behind in (1000 * (skew + 60), 1000):
+        scenario.clock.now = now - behind
+        with pytest.raises(ClocksDiffer, match="behind a time in the log"):
+            scenario.service.driver.checkpoint("w1")
+        log = scenario.service.open_windows.get("w1").log
+        assert log.checkpoints.latest(cosignatures=1) == cosigned
+    scenario.clock.now = now
+    assert scenario.ask("cyd", query="trains").status_code == 200
+    scenario.service.driver.checkpoint("w1")
+    assert scenario.service.open_windows.get("w1").log.head_is_cosigned()
+
+
+def test_a_registration_is_not_confirmed_before_its_time(scenario: ProverScenario) -> None:
+    scenario.create()
+    scenario.drive(State.COUNTERSIGNED)
+    scenario.register("cyd")
+    now = scenario.clock.now
+    scenario.restart()
+    scenario.clock.now = now - 60_000
+    with pytest.raises(ClocksDiffer, match="behind a time in the log"):
+        scenario.service.driver.checkpoint("w1")
+    scenario.clock.now = now
+    scenario.service.driver.checkpoint("w1")
+    assert scenario.service.open_windows.get("w1").log.head_is_cosigned()
+
+
 def test_a_store_that_turned_read_only_answers_and_signs_nothing(scenario: ProverScenario) -> None:
     scenario.open()
     assert scenario.ask().status_code == 200

@@ -144,7 +144,7 @@ class Stage:
         if time >= 1000 * policy.end:
             raise self.context.refuse(window, current, "closed")
         # Check 9 of the audit would hold such a time against the provider.
-        if time < window.log.cosigned_time - 1000 * policy.clock_skew_seconds:
+        if time < window.log.known_time - 1000 * policy.clock_skew_seconds:
             raise self.context.refuse(
                 window, current, "unavailable", "the clock is behind the cosigner's by the skew"
             )

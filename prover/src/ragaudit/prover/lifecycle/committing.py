@@ -35,7 +35,7 @@ from ragaudit.prover.store.states import State
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.log_transaction import LogTransaction
 from ragaudit.prover.window.open_window import WindowLog
-from ragaudit.prover.window.records import stored_leaves
+from ragaudit.prover.window.records import latest_time, stored_leaves
 from ragaudit.prover.window.windows import Window, Windows
 from ragaudit.prover.work import WindowWork
 from ragaudit.serving.jobs.runner import Runner
@@ -201,10 +201,13 @@ class Committer:
 
         checkpoints, permit = self._checkpoints(entries, policy), self._store.permit
         log = WindowLog(entries, checkpoints, key, again=again, permit=permit)
+        # Of an earlier process: a clock that was set back meanwhile stamps and signs nothing.
         cosigned = log.checkpoints.latest(cosignatures=1)
         if cosigned is not None:
-            # Of an earlier process: a clock that was set back meanwhile stamps nothing.
             log.note_cosigned(cosigned)
+        with self._store.read() as connection:
+            size = cosigned.head.size if cosigned else 0
+            log.stamped_time = latest_time(connection, window.name, size)
         return log
 
     def signed_log(self, policy: Policy) -> WindowReader:

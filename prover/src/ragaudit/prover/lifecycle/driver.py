@@ -19,6 +19,7 @@ from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest
 from ragaudit.ledger.log.notes import NoteSignature
 from ragaudit.ledger.messages.challenge import Activation, Challenge
 from ragaudit.ledger.messages.policy import Policy
+from ragaudit.prover.errors import ClocksDiffer
 from ragaudit.prover.lifecycle.challenges import ChallengeWorker
 from ragaudit.prover.lifecycle.closing import Closing
 from ragaudit.prover.lifecycle.committing import Committer
@@ -112,7 +113,7 @@ class Checkpointer:
 
         Raises:
             RestoredBackup: the cosigner has seen a larger tree than ours, or another one.
-            VerifierUnreachable, VerifierRefused: no cosignature this time.
+            VerifierUnreachable, VerifierRefused, ClocksDiffer: no cosignature this time.
         """
         with log.lock:
             return self._step(log)
@@ -146,6 +147,14 @@ class Checkpointer:
         cosigned = log.checkpoints.latest(cosignatures=1)
         if cosigned is not None and cosigned.head == checkpoint.head:
             return cosigned
+        # Nor further than the skew after the first one that has it: a cosigner whose clock was set
+        # back together with ours would confirm that.
+        if read < log.stamped_time:
+            raise ClocksDiffer(
+                "the clock is behind a time in the log",
+                where=log.entries.log_key.name,
+                expected="no checkpoint until it has passed that",
+            )
         old_size = cosigned.head.size if cosigned else 0
         answer = self._submit(log, checkpoint, old_size, read)
         if isinstance(answer, SizeConflict):

@@ -349,6 +349,7 @@ class WindowLog:
         lock: held by the one who signs.
         append_lock: held around an entry's time and the commit of its transaction.
         cosigned_time: Unix milliseconds of the last cosignature that is known, 0 before the first.
+        stamped_time: Unix milliseconds of the latest time that an earlier process gave, 0 for none.
         again: makes leaves again from the stored entries, before they are signed over.
         compared: whether this process has compared the log with what was cosigned of it.
         permit: asked in the transaction that stores a checkpoint; raises unless this process leads.
@@ -360,9 +361,15 @@ class WindowLog:
     lock: threading.Lock = field(default_factory=threading.Lock)
     append_lock: threading.Lock = field(default_factory=threading.Lock)
     cosigned_time: int = 0
+    stamped_time: int = 0
     again: Leaves | None = None
     compared: bool = False
     permit: Permit | None = None
+
+    @property
+    def known_time(self) -> int:
+        """Unix milliseconds that a right clock does not lie further behind than the skew."""
+        return max(self.cosigned_time, self.stamped_time)
 
     def sign(self) -> SignedCheckpoint:
         """Sign the committed tree; return the last checkpoint if it did not grow.

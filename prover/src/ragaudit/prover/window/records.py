@@ -7,6 +7,7 @@ after it was given out, and the stored answer must not.
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -17,7 +18,7 @@ from ragaudit.encoding.errors import Conflict, MalformedRequest
 from ragaudit.encoding.parameters import LIMITS
 from ragaudit.ledger.errors import CorruptLog, MalformedRecord
 from ragaudit.ledger.log.database import Prepared
-from ragaudit.ledger.messages.entries import MAX_ROWS, Record
+from ragaudit.ledger.messages.entries import MAX_ROWS, Record, parse_body
 from ragaudit.ledger.messages.fields import Fields
 from ragaudit.ledger.messages.handover import Entry
 from ragaudit.ledger.messages.kernel import EMBEDDED, Digest, Items, Message
@@ -517,6 +518,28 @@ def stored_leaves(connection: Connection, window: str, start: int, end: int) -> 
         last = min(first + _ROWS, end) - 1
         for salt, kind, body in _LEAVES.rows(connection, of=window, first=first, last=last):
             yield leaf_data(salt, kind, body)
+
+
+def latest_time(connection: Connection, window: str, start: int) -> int:
+    """Return the latest time that accounts have, or an entry of no account from a position on.
+
+    Args:
+        start: the position, from 0.
+
+    Returns:
+        Unix milliseconds, 0 if there is none.
+    """
+    registration, entry = tables.registration.c, tables.entry.c
+    of_accounts = select(func.max(registration.last_time)).where(registration.window == window)
+    found = [connection.scalar(of_accounts) or 0]
+    others = select(entry.kind, entry.body).where(
+        entry.window == window, entry.position >= start, entry.account.is_(None)
+    )
+    for kind, body in connection.execute(others):
+        # A damaged body is named where its leaf is made again.
+        with suppress(MalformedRecord):
+            found.append(getattr(parse_body(kind, body), "time", 0))
+    return max(found)
 
 
 def entries_of(connection: Connection, window: str, kind: str) -> list[Entry]:
