@@ -8,6 +8,8 @@ import pytest
 from simulated_plan import failing, outcome
 
 SEEDS = 24
+# Heads that confirmed an entry before its time, and a database that was put back as it had been.
+FAILED_ONCE = (100_045, 100_046, 100_082, 69)
 # What a process that ends has open is closed by nobody, as it is in this one.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -15,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_nothing_that_goes_wrong_breaks_a_window() -> None:
-    found = {seed: reason for seed in range(SEEDS) if (reason := failing(seed))}
+    found = {seed: reason for seed in (*range(SEEDS), *FAILED_ONCE) if (reason := failing(seed))}
     lines = [f"make simulate SEED={seed} RUNS=1: {reason}" for seed, reason in found.items()]
     assert not found, "\n".join(lines)
 

@@ -43,13 +43,16 @@ WEIGHTS = {
     "end prover": 1,
     "end verifier": 1,
     "arrive": 2,
-    "restore": 1,
+    "restore": 2,
     "flip": 0,
 }
 # Home, within the skew of five seconds, and beyond it; ahead by less than the merge delay.
 OFFSETS = (0, 900, -900, 4500, -4500, 20_000, -60_000)
-TOGETHER = (20_000, -20_000, 4500)  # of clocks that go wrong alike
+TOGETHER = (20_000, 0, 8_000, -20_000)  # of clocks that go wrong alike
 RARE = 0.15  # of the windows lose something for good
+SET_BACK = 0.3  # of the others have their database set back
+ASKING = ("ada", "bob", "cyd")
+UNSTEADY = 0.2  # of the windows have machines whose clocks go wrong again and again
 BEFORE = ("register ada", "register bob", "register cyd", "drive", "checkpoint", "tick")
 
 
@@ -111,15 +114,26 @@ def draw(chance: random.Random) -> Plan:
     weights = dict(WEIGHTS)
     if chance.random() < RARE:
         weights["flip"], weights["restore"] = 1, 0  # which would undo it
-    elif chance.random() >= RARE:
+    elif chance.random() >= SET_BACK:
         weights["restore"] = 0
+    unsteady = chance.random() < UNSTEADY
+    if unsteady:
+        weights |= {"clocks": 12, "pass": 1}
     left, during = SECONDS, []
     for what in chance.choices(list(weights), list(weights.values()), k=chance.randint(5, 16)):
-        value = chance.randrange(2**16)
-        if what == "pass":
-            value = min(left, 1 + value % 35)
-            left -= value
-        during.append(Step(what, value, _faults(chance), chance.random() < 0.8))
+        together = [what]
+        if unsteady and what == "clocks":
+            # So that an entry and a head are on both sides of a clock's step.
+            together = [what, chance.choice(ASKING), "checkpoint"]
+        if what == "restore":
+            # So that something is lost, and somebody asks who may notice.
+            together = [chance.choice(ASKING), what, chance.choice(ASKING)]
+        for each in together:
+            value = chance.randrange(2**16)
+            if each == "pass":
+                value = min(left, 1 + value % 35)
+                left -= value
+            during.append(Step(each, value, _faults(chance), chance.random() < 0.8))
     return Plan(tuple(before), tuple(during))
 
 

@@ -538,9 +538,10 @@ class World:
         for more in ("-wal", "-shm"):
             Path(self._database + more).unlink(missing_ok=True)
         Path(self._database).write_bytes(data)
-        if self._is_behind():
-            self.lost.append("a database that was set back")
-            self._at_loss = len(self.told)
+        # One that is put back as it was has lost nothing, whatever was in its place before.
+        behind = self._is_behind()
+        self.lost = ["a database that was set back"] if behind else []
+        self._at_loss = len(self.told) if behind else None
 
     def _is_behind(self) -> bool:
         """Whether the database lacks what was answered, by the fence."""
