@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import inf
@@ -20,6 +20,7 @@ from ragaudit.ledger.messages.entries import Record
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover import sequencer
 from ragaudit.prover.errors import WindowUnusable
+from ragaudit.prover.index.committed import CommittedIndex, Search
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.window.log_transaction import LogTransaction
@@ -314,12 +315,19 @@ class TestSequenced:
         # However slow the machine is: nothing goes aside, from where each would come when it can.
         monkeypatch.setattr(sequencer, "_AT_ONCE_SECONDS", inf)
         live.catch_up()
+        searched, honest = list[int](), CommittedIndex.find_best
+
+        def counted(index: CommittedIndex, searches: Sequence[Search]) -> None:
+            searched.append(len(searches))
+            honest(index, searches)
+
+        monkeypatch.setattr(CommittedIndex, "find_best", counted)
         request = Request.of(live.policy, "bread", 2)
         calls = [partial(scenario.service.asking.query, user, request) for user in USERS]
         before = size(live)
         found = sequenced(scenario, *calls)
         assert [each.public.index for each in found] == list(range(before, before + 16))
-        assert groups == [16]
+        assert groups == searched == [16]
 
     def test_more_than_a_fence_takes_are_several_transactions(
         self, scenario: ProverScenario, live: OpenWindow

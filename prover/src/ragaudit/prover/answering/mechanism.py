@@ -21,8 +21,8 @@ from ragaudit.ledger.messages.receipts import (
     unserved_bytes,
 )
 from ragaudit.prover.errors import MalformedQuery
-from ragaudit.prover.index.committed import CommittedIndex
-from ragaudit.prover.sequencer import Pace
+from ragaudit.prover.index.committed import CommittedIndex, Search
+from ragaudit.prover.sequencer import Pace, together
 from ragaudit.prover.window.open_window import OpenWindow
 
 Embedding = npt.NDArray[np.int16]
@@ -214,8 +214,9 @@ class Mechanism:
         # Scored are few rows, certified to be enough; what the time tells then is no secret here
         # (docs/notes/zero-knowledge.md §5). With noise this is not called.
         rows = None if allowed is None else np.array(allowed, dtype=np.int64)
-        (selected,) = index.scorer.select_exactly(embedding[np.newaxis], [top_k], [rows])
-        return tuple(selected.tolist())
+        search = Search(embedding, top_k, rows)
+        together(index.find_best, search)
+        return tuple(search.found.tolist())
 
     def order(
         self, index: CommittedIndex, embedding: Embedding, selected: Sequence[int]

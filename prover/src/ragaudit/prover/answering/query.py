@@ -178,8 +178,12 @@ class Stage:
         # The embedding that the record's digest opens to, not one that is computed again.
         embedding = np.array(openings.embedding, dtype=np.int16)
         allowed = index.allowed(request_filter(request.filter, window.policy))
-        select = partial(_select, mechanism, window, index, embedding, record, nonce, allowed)
-        selected = index.pace.call(select)
+        if window.policy.noised:
+            select = partial(_noised, mechanism, window, index, embedding, record, nonce, allowed)
+            selected = index.pace.call(select)
+        else:
+            with phase("score"):
+                selected = mechanism.exact_selection(index, embedding, record.top_k, allowed)
         # Unique to this query, as `Randomness` demands: no draw of a seeded window is repeated.
         purpose = (window.name, record.pseudonym, record.counter)
         blinding = randomness.scalars(1, "selection", *purpose)[0].tobytes()
@@ -769,7 +773,7 @@ class Stages:
     logged: type[Logged] = Logged
 
 
-def _select(
+def _noised(
     mechanism: Mechanism,
     window: OpenWindow,
     index: CommittedIndex,
@@ -778,9 +782,6 @@ def _select(
     nonce: bytes | None,
     allowed: Sequence[int] | None,
 ) -> tuple[int, ...]:
-    if not window.policy.noised:
-        with phase("score"):
-            return mechanism.exact_selection(index, embedding, record.top_k, allowed)
     with phase("noise"):
         noise = mechanism.draw_noise(window, index, record, nonce)
     with phase("score"):

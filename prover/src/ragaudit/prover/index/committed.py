@@ -194,6 +194,23 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+@dataclass
+class Search:
+    """A search for the K best rows.
+
+    Attributes:
+        query: e, int16[d].
+        top_k: K.
+        allowed: positions of the rows that may be found, int64, rising; None for all.
+        found: their positions, int64, rising, and those of all that tie with the last.
+    """
+
+    query: npt.NDArray[np.int16]
+    top_k: int
+    allowed: Places | None
+    found: Places = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+
+
 @dataclass(frozen=True)
 class CommittedIndex:
     """A version of a tenant's index with everything that opens its commitment.
@@ -228,7 +245,7 @@ class CommittedIndex:
 
     @cached_property
     def pace(self) -> Pace:
-        """Of selections from it."""
+        """Of selections with noise."""
         return Pace()
 
     @property
@@ -255,6 +272,15 @@ class CommittedIndex:
     def scorer(self) -> core.Scorer:
         """The engine that scores all rows; it holds the vectors a second time."""
         return core.Scorer(np.ascontiguousarray(self.vectors))
+
+    def find_best(self, searches: Sequence[Search]) -> None:
+        """Find the best rows of several searches, by exact scores, in one pass over all rows."""
+        queries = np.stack([each.query for each in searches])
+        found = self.scorer.select_exactly(
+            queries, [each.top_k for each in searches], [each.allowed for each in searches]
+        )
+        for each, rows in zip(searches, found, strict=True):
+            each.found = rows
 
     @cached_property
     def row_digests(self) -> bytes:
