@@ -198,15 +198,36 @@ def test_a_caller_who_went_away_stops_nobody(sequencer: Sequencer) -> None:
 
 
 def test_who_closes_it_waits_for_what_was_asked() -> None:
-    sequencer, done = Sequencer(1), list[int]()
+    sequencer, gate, done = Sequencer(1), threading.Event(), list[int]()
+
+    def work() -> None:
+        aside(gate.wait, PATIENCE)
+        done.append(1)
 
     async def ask() -> None:
-        running = asyncio.ensure_future(sequencer.run(lambda: done.append(1)))
+        running = asyncio.ensure_future(sequencer.run(work))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        await asyncio.to_thread(sequencer.close)
-        await running
+        closing = asyncio.ensure_future(asyncio.to_thread(sequencer.close))
+        await asyncio.to_thread(gate.wait, 0.05)
+        assert not closing.done()
+        gate.set()
+        await asyncio.gather(running, closing)
 
     asyncio.run(ask())
     assert done == [1]
     Sequencer(1).close()  # nobody asked
+
+
+def test_each_loop_is_told_of_its_own_questions(sequencer: Sequencer) -> None:
+    """Of one that has ended meanwhile nobody is told, and the others are answered."""
+    gate = threading.Event()
+
+    async def leave() -> None:
+        asking = asyncio.ensure_future(sequencer.run(lambda: aside(gate.wait, PATIENCE)))
+        await asyncio.sleep(0.05)
+        asking.cancel()
+
+    asyncio.run(leave())
+    gate.set()
+    assert asked(sequencer, lambda: 1) == [1]

@@ -13,6 +13,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +33,7 @@ _RISE = 1.25  # a call may be held up by others once: only the shortest of sever
 
 
 class Sequencer:
-    """Answers the questions of one event loop in one thread, which the first of them starts."""
+    """Answers questions in one thread, which the first of them starts."""
 
     def __init__(self, workers: int) -> None:
         """Begin with nothing to do.
@@ -43,9 +44,11 @@ class Sequencer:
         """
         self._pool = ThreadPoolExecutor(workers, "aside")
         self._asked: list[Callable[[], None]] = []
-        self._steps: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._steps: SimpleQueue[Callable[[], object]] = SimpleQueue()
         self._waiting: dict[Callable[[Any], None], list[tuple[_Question, Any]]] = {}
         self._ended: list[_Question] = []
+        self._running = 0
+        self._closed = False
         self._thread: threading.Thread | None = None
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -54,18 +57,18 @@ class Sequencer:
         answer: asyncio.Future[T] = loop.create_future()
         if not self._asked:
             # After all that the loop has received by now: those begin together.
-            loop.call_soon(self._begin)
-        self._asked.append(partial(_Question.begin, self, work, copy_context(), answer))
+            loop.call_soon(self._hand_over)
+        self._asked.append(partial(self.begin, work, copy_context(), answer))
         return await answer
 
     def close(self) -> None:
-        """End the threads, after what was asked."""
-        self._steps.put(None)
+        """End the threads, once everything that was asked is answered."""
+        self._steps.put(self._close)
         if self._thread is not None:
             self._thread.join()
         self._pool.shutdown()
 
-    def _begin(self) -> None:
+    def _hand_over(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="sequencer", daemon=True)
             self._thread.start()
@@ -74,17 +77,18 @@ class Sequencer:
         self._asked = []
 
     def _work(self) -> None:
-        while (step := self._steps.get()) is not None:
-            step()
+        while not self._closed or self._running:
             # All that can go on comes as far as it can, before anybody is served.
-            while self._steps.qsize() and (step := self._steps.get()) is not None:
-                step()
+            self._steps.get()()
+            while self._steps.qsize():
+                self._steps.get()()
             while self._waiting:
                 serve = next(iter(self._waiting))
                 self._serve(serve, self._waiting.pop(serve))
             self._answer()
-            if step is None:
-                return
+
+    def _close(self) -> None:
+        self._closed = True
 
     def _serve(
         self, serve: Callable[[Any], None], waiting: Sequence[tuple["_Question", Any]]
@@ -100,10 +104,14 @@ class Sequencer:
                 question.switch()
 
     def _answer(self) -> None:
-        """Tell the loop which questions have ended, once for all of them."""
-        ended, self._ended = self._ended, []
-        if ended:
-            ended[0].answer.get_loop().call_soon_threadsafe(_tell, ended)
+        """Tell the loops which questions have ended, each once for all of them."""
+        loops = dict[asyncio.AbstractEventLoop, list[_Question]]()
+        for each in self._ended:
+            loops.setdefault(each.answer.get_loop(), []).append(each)
+        self._ended = []
+        for loop, ended in loops.items():
+            with suppress(RuntimeError):  # closed: nobody waits any more
+                loop.call_soon_threadsafe(_tell, ended)
 
     def wait_for(
         self, serve: Callable[[Sequence[T]], None], need: T, question: "_Question"
@@ -119,8 +127,16 @@ class Sequencer:
         question.pause()
         return future.result()
 
+    def begin(self, work: Callable[[], Any], context: Context, answer: asyncio.Future[Any]) -> None:
+        """Begin a question, and return where it waits or has ended."""
+        self._running += 1
+        question = _Question(self, work, answer)
+        question.gr_context = context
+        question.switch()
+
     def end(self, question: "_Question") -> None:
         """Take a question that has ended, and calls this."""
+        self._running -= 1
         self._ended.append(question)
 
 
@@ -142,19 +158,6 @@ class _Question(greenlet):
         self.returned: Any = None
         self.raised: BaseException | None = None
         self._work = work
-
-    @classmethod
-    def begin(
-        cls,
-        sequencer: Sequencer,
-        work: Callable[[], Any],
-        context: Context,
-        answer: asyncio.Future[Any],
-    ) -> None:
-        """Begin a question, and return where it waits or has ended."""
-        question = cls(sequencer, work, answer)
-        question.gr_context = context
-        question.switch()
 
     def pause(self) -> None:
         """Return once somebody switches to this question, which calls this, again."""
