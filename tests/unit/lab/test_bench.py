@@ -162,8 +162,10 @@ def test_answering_over_http_with_more_runs_than_an_account_has_queries() -> Non
     baseline, answer, proven, *busy = report(*OVER_HTTP, "--runs", "41")["measurements"]
     assert (baseline["runs"], answer["runs"], proven["runs"]) == (41, 41, 41)
     assert answer["baseline"] == baseline["name"]
-    assert [each["records"] for each in busy] == [41, 8 * 41]
+    assert [each["records"] for each in busy] == [41, 41, 8 * 41, 8 * 41]
     assert all(each["median"] > 0 for each in busy)
+    for route, prover in (busy[:2], busy[2:]):
+        assert "FastAPI" in route["name"] and prover["baseline"] == route["name"]
 
 
 @pytest.mark.slow

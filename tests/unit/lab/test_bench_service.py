@@ -2,16 +2,19 @@
 
 import json
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from databases import SERVER_AT_NIGHT
 from ragaudit.cli.processes import ServiceFailed
 from ragaudit.encoding.errors import MalformedError
-from ragaudit.lab.bench import service, window
+from ragaudit.lab.bench import one_row, service, window
 from ragaudit.lab.bench.command import app
 from ragaudit.lab.bench.load import (
     Answered,
@@ -28,6 +31,7 @@ from ragaudit.lab.bench.load import (
 )
 from ragaudit.lab.bench.service import Load, ServiceRun
 from ragaudit.lab.bench.window import EndToEnd, Phase
+from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 
@@ -203,3 +207,19 @@ def test_a_small_window_to_its_verdict() -> None:
     named = [phase["name"] for phase in run["phases"]]
     assert {"queries", "close and hand over", "sampling", "proofs", "audit"} <= set(named)
     assert set(run["peak_mib"]) == {"prover", "verifier"}
+
+
+def test_the_service_that_answers_stand_beside_commits_a_row_for_each_request(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "rows.sqlite"
+    body = {"query": "bread", "top_k": 5, "filter": "", "kind": "text"}
+    with TestClient(one_row.application(str(file))) as client:
+        assert client.get(one_row.READY).status_code == 200
+        assert [client.post(one_row.ROUTE, json=body).json() for _ in range(2)] == [
+            {"id": 1}, {"id": 2}
+        ]  # fmt: skip
+        # Of another connection: what is not committed it does not see.
+        with closing(sqlite3.connect(file)) as other:
+            rows = other.execute("SELECT query, top_k FROM question").fetchall()
+        assert rows == [("bread", 5), ("bread", 5)]

@@ -1,7 +1,10 @@
 """Both services over HTTP: under a load that does not wait, and one answer after the other."""
 
 import itertools
+import json
 import os
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -11,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from ragaudit.cli.processes import ServiceProcess, free_port
 from ragaudit.embedders import registry
 from ragaudit.encoding.console import Console
 from ragaudit.encoding.errors import UnsupportedError
+from ragaudit.lab.bench import one_row
 from ragaudit.lab.bench.harness import (
     Measurement,
     duration,
@@ -292,13 +297,16 @@ def answer_http(task: Task) -> list[Measurement]:
     with both_services(window, overrides=noise) as both:
         alone, *others = both.askers()
         answered, completed = _one_by_one(both, alone, runs)
-        turns = iter(others)
-        busy = [_keep_busy(both, list(itertools.islice(turns, each)), runs) for each in _CLIENTS]
+        turns, prover = iter(others), both.running[-1]
+        busy = [
+            _beside_one_row(_keep_busy(prover, list(itertools.islice(turns, each)), runs), each)
+            for each in _CLIENTS
+        ]
     return [
         baseline,
         summarise("answer over HTTP, durable, signed", answered).beside(baseline),
         summarise("until its cosigned proof", completed),
-        *(each for each in busy if each is not None),
+        *(each for of_clients in busy for each in of_clients),
     ]
 
 
@@ -320,19 +328,38 @@ def _one_by_one(both: BothServices, asker: Asker, runs: int) -> tuple[list[float
     return answered[_FIRST:], completed[_FIRST:]
 
 
-def _keep_busy(both: BothServices, askers: Sequence[Asker], runs: int) -> Measurement | None:
-    """Measure user and system time of the prover's process while clients ask without a pause.
+def _keep_busy(process: ServiceProcess, askers: Sequence[Asker], runs: int) -> Measurement | None:
+    """Measure user and system time of a process while clients ask it without a pause.
 
-    Checkpoints are in it. None where the system does not tell the time of a process.
+    Of the prover, checkpoints are in it. None where the system does not tell a process's time.
     """
-    clients, prover = len(askers), both.processes["prover"]
-    begun = processor_seconds(prover)
+    clients = len(askers)
+    begun = processor_seconds(process.pid)
     if begun is None:
         return None
     ask_without_pause(askers, clients * runs)
-    spent = (processor_seconds(prover) or begun) - begun
+    spent = (processor_seconds(process.pid) or begun) - begun
     for each in askers:
         each.close()
     plural = "client asks" if clients == 1 else "clients ask"
-    name = f"user and system time of the prover, {clients} {plural} without a pause"
+    name = f"user and system time of the {process.name}, {clients} {plural} without a pause"
     return replace(summarise(name, [spent]), warmed_up=True, records=clients * runs)
+
+
+def _beside_one_row(answers: Measurement | None, clients: int) -> list[Measurement]:
+    """Return what the prover spends beside what a FastAPI route spends that commits one row."""
+    if answers is None:
+        return []
+    with tempfile.TemporaryDirectory(prefix="ragaudit-bench-") as folder:
+        port, place = free_port(), Path(folder)
+        command = [sys.executable, "-m", one_row.__name__, str(port), str(place / "rows.sqlite")]
+        url = f"http://127.0.0.1:{port}"
+        with ServiceProcess("FastAPI route", command, log=place / "log", url=url) as process:
+            process.wait_ready(path=one_row.READY)
+            body = json.dumps({"query": "?", "top_k": 5, "filter": "", "kind": "text"}).encode()
+            askers = [Asker(url, one_row.ROUTE, [body]) for _ in range(clients)]
+            alone = _keep_busy(process, askers, answers.records // clients)
+    if alone is None:
+        return [answers]
+    named = replace(alone, name=f"{alone.name}, a committed row each")
+    return [named, answers.beside(named)]
