@@ -35,6 +35,7 @@ from ragaudit.prover.errors import (
     WrongState,
 )
 from ragaudit.prover.http.app import create_app
+from ragaudit.prover.http.questions import Questions
 from ragaudit.prover.keys import create_key, load_key
 from ragaudit.prover.sequencer import aside
 from ragaudit.prover.service import Service
@@ -427,6 +428,31 @@ def test_a_retry_is_answered_after_the_end(scenario: ProverScenario, surface: st
         assert again.headers["Ragaudit-Receipt"] == first.headers["Ragaudit-Receipt"]
         assert no_window(surface, ask(scenario, surface, 2)) == "60"
     assert logged(scenario) == count
+
+
+@pytest.mark.parametrize("surface", ENABLED)
+def test_a_search_that_skips_the_application_is_answered_alike(
+    scenario: ProverScenario, surface: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(scenario, {**WINDOW, "retry_seconds": 3600})
+    skipped, honest = list[str](), Questions._answer
+
+    async def counted(self: Questions, route: Any, *rest: Any) -> None:
+        skipped.append(route.operation_id)
+        await honest(self, route, *rest)
+
+    def answers() -> list[tuple[int, bytes, dict[str, str]]]:
+        asked = [ask(scenario, surface), ask(scenario, surface, 10**6)]
+        asked.append(ask(scenario, surface, key="k" * 300))
+        return [(each.status_code, each.content, dict(each.headers)) for each in asked]
+
+    ask(scenario, surface)  # whose key is known is read when somebody comes with one that is not
+    monkeypatch.setattr(Questions, "_answer", counted)
+    fast = answers()
+    assert len(skipped) == 3 and all(each.startswith(surface) for each in skipped)
+    monkeypatch.setattr(Questions, "_caller", lambda *_: None)
+    assert answers() == fast and len(skipped) == 3
+    assert [status for status, *_ in fast] == [200, 400, 400]
 
 
 def test_a_retry_is_answered_after_the_verdict(scenario: ProverScenario) -> None:

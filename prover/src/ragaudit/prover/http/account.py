@@ -34,11 +34,12 @@ from ragaudit.prover.http.requests import (
 )
 from ragaudit.prover.service import Service
 from ragaudit.prover.store.accounts import Account
+from ragaudit.prover.surfaces.caller import bearer
 from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import entry_at
 from ragaudit.prover.window.registrations import Registered, find
 from ragaudit.serving.bodies import StrictRoute, json_value, signed_json
-from ragaudit.serving.problems import documented
+from ragaudit.serving.problems import documented, handled
 from starlette.concurrency import run_in_threadpool
 
 _PREFIX = "/v1/windows/{window}"
@@ -60,6 +61,9 @@ class HotRoute(APIRoute):
         annotated = get_annotations(self.endpoint, eval_str=True)
         window, body = (TypeAdapter(annotated[name]) for name in ("window", "body"))
         return window, body, "idempotency_key" in annotated
+
+    key = staticmethod(bearer)
+    refused = staticmethod(handled)
 
     def work(self, request: HttpRequest, content: bytes) -> Response:
         """Return the answer to a request, whose body was read.
@@ -249,6 +253,11 @@ def reveal(
     live = service.open_window(window, account)
     nonce = hex_decode(body.nonce)
     return signed_json(service.promises.reveal(live, account, body.counter, nonce).encode())
+
+
+def hot_routes() -> list[HotRoute]:
+    """Return the routes to query, promise and reveal."""
+    return [each for each in queries.routes if isinstance(each, HotRoute)]
 
 
 def _request(policy: Policy, body: QueryBody, counter: int | None) -> Request:

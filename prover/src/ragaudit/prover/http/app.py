@@ -155,8 +155,9 @@ def create_app(settings: Settings, *, components: Components | None = None) -> F
     app.add_middleware(Observed, observer=service.observer)
     app.front = Questions(
         app,
-        routes=[each for each in account.queries.routes if isinstance(each, account.HotRoute)],
+        routes=[*account.hot_routes(), *surfaces.asked],
         gate=gate,
+        respond=surfaces.respond,
         keys=service.callers,
         observer=service.observer,
         delegating=settings.surfaces.delegation.accounts,

@@ -5,7 +5,7 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from inspect import get_annotations
 from typing import Annotated, Any, NoReturn
 
@@ -243,7 +243,7 @@ class Dialect:
 
     def router(self) -> APIRouter:
         """Return an empty router of this surface; `refuse_rest` ends it."""
-        route = type(f"{self.name.title()}Route", (_Route,), {"dialect": self})
+        route = type(f"{self.name.title()}Route", (SurfaceRoute,), {"dialect": self})
         shaped = {"description": "An error in the shape of this surface."}
         return APIRouter(
             tags=[self.name], route_class=route, responses={"4XX": shaped, "5XX": shaped}
@@ -282,56 +282,76 @@ def reply(
     return JSONResponse(document, status, {RECEIPT_HEADER: ", ".join(receipts)})
 
 
-class _Route(APIRoute):
+class SurfaceRoute(APIRoute):
     """A route whose endpoint takes ``caller``, the path's parameters, those of the query and
     ``body``: all in one thread, first who calls, as `HotRoute` does. An endpoint that is ``async``
     goes on on the event loop."""
 
     dialect: Dialect
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return the handler."""
-        endpoint, dialect = self.endpoint, self.dialect
-        if endpoint == dialect._not_served:
-            return endpoint
-        annotated = get_annotations(endpoint, eval_str=True)
+    @property
+    def asks(self) -> bool:
+        """Whether it takes questions, see `Dialect.questions`."""
+        return self.operation_id in self.dialect.questions
+
+    @cached_property
+    def _adapters(self) -> tuple[dict[str, TypeAdapter[Any]], bool]:
+        """Readers of the parameters by name, and whether they are open to all."""
+        annotated = get_annotations(self.endpoint, eval_str=True)
         adapters = {
             name: TypeAdapter(kind)
             for name, kind in annotated.items()
             if name not in ("caller", "return")
         }
-        open_to_all = "caller" not in annotated
-        asks = self.operation_id in dialect.questions
+        return adapters, "caller" not in annotated
 
-        def work(request: Request, content: bytes) -> Response | Awaitable[Response]:
-            note(surface=dialect.name)
-            values: dict[str, Any] = {}
-            if not open_to_all:
-                with phase("admit"):
-                    values["caller"] = dialect.caller(request)
-            _check_query(request, adapters)
-            for name, adapter in adapters.items():
-                if name == "body":
-                    values[name] = read_member(adapter, _json(request, content), "body")
-                elif name in request.path_params:
-                    values[name] = read_member(adapter, request.path_params[name], "path", name)
-                elif name in request.query_params:
-                    values[name] = read_member(adapter, request.query_params[name], "query", name)
-            answer: Response | Awaitable[Response] = endpoint(**values)
-            return answer
+    def key(self, headers: Mapping[str, str]) -> str | None:
+        """Return the API key of a request, None without one."""
+        return self.dialect.key(headers)
+
+    def refused(self, request: Request, error: Exception) -> Response:
+        """Return the answer to a request that failed."""
+        return self.dialect.error(as_ours(request, error))
+
+    def work(self, request: Request, content: bytes) -> Response | Awaitable[Response]:
+        """Return the answer to a request, whose body was read.
+
+        Raises: whatever is wrong with it, or with the service.
+        """
+        note(surface=self.dialect.name)
+        adapters, open_to_all = self._adapters
+        values: dict[str, Any] = {}
+        if not open_to_all:
+            with phase("admit"):
+                values["caller"] = self.dialect.caller(request)
+        _check_query(request, adapters)
+        for name, adapter in adapters.items():
+            if name == "body":
+                values[name] = read_member(adapter, _json(request, content), "body")
+            elif name in request.path_params:
+                values[name] = read_member(adapter, request.path_params[name], "path", name)
+            elif name in request.query_params:
+                values[name] = read_member(adapter, request.query_params[name], "query", name)
+        answer: Response | Awaitable[Response] = self.endpoint(**values)
+        return answer
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler."""
+        if self.endpoint == self.dialect._not_served:
+            return self.endpoint
 
         async def handle(request: Request) -> Response:
             try:
                 content = await request.body()
                 # A long body takes others' time while it is read.
-                together = asks and len(content) <= SMALL_BYTES
+                together = self.asks and len(content) <= SMALL_BYTES
                 run: Run = request.app.state.surfaces.run if together else run_in_threadpool
-                answer = await run(partial(work, request, content))
+                answer = await run(partial(self.work, request, content))
                 return answer if isinstance(answer, Response) else await answer
             except ClientDisconnect:
                 raise
             except Exception as error:
-                return dialect.error(as_ours(request, error))
+                return self.refused(request, error)
 
         return handle
 

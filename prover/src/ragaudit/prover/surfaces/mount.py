@@ -11,7 +11,7 @@ from ragaudit.prover.settings import SurfaceName, SurfaceSettings
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.store.accounts import Caller as Waiting
 from ragaudit.prover.surfaces.caller import Caller, acting, bearer, named_user, names_user
-from ragaudit.prover.surfaces.dialects import Dialect, Run, check_key
+from ragaudit.prover.surfaces.dialects import Dialect, Run, SurfaceRoute, check_key
 from ragaudit.prover.surfaces.queries import Port
 from ragaudit.serving.application import add_routes
 from ragaudit.serving.exchange import note
@@ -95,6 +95,12 @@ class Surfaces:
         add_routes(app, *self._routers)
         if self._mcp is not None:
             app.router.routes.append(self._mcp.route())
+
+    @property
+    def asked(self) -> list[SurfaceRoute]:
+        """The routes that take questions."""
+        routes = [each for router in self._routers for each in router.routes]
+        return [each for each in routes if isinstance(each, SurfaceRoute) and each.asks]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
