@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import Context, copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
 from time import perf_counter
@@ -274,5 +274,5 @@ class Lookup(Generic[K, V]):
 
 @dataclass
 class _Need(Generic[K, V]):
-    key: K
-    found: V | None = None
+    key: K = field(repr=False)
+    found: V | None = field(default=None, repr=False)

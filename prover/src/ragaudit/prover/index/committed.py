@@ -205,7 +205,7 @@ class Search:
         found: their positions, int64, rising, and those of all that tie with the last.
     """
 
-    query: npt.NDArray[np.int16]
+    query: npt.NDArray[np.int16] = field(repr=False)
     top_k: int
     allowed: Places | None
     found: Places = field(default_factory=lambda: np.empty(0, dtype=np.int64))
