@@ -16,7 +16,7 @@ from ragaudit.ledger.errors import RestoredBackup
 from ragaudit.ledger.messages.custody import ProviderDeletion
 from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.background import Background
-from ragaudit.prover.errors import NotLeading, QueryRefused
+from ragaudit.prover.errors import ClocksDiffer, NotLeading, QueryRefused
 from ragaudit.prover.lifecycle.asking import receipt_id
 from ragaudit.prover.store.states import State
 from ragaudit.prover.window.records import count_records
@@ -190,6 +190,26 @@ def test_two_sequencers_at_once_sign_no_fork(
     ask(first, "butter", 2)
     ask(second, "cheese", 2)
     old.entries.audit()
+
+
+def test_who_takes_over_confirms_nothing_before_the_times_of_others(
+    first: ProverScenario, join: Callable[..., ProverScenario], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it read when it opened the log is older than what the former leader stamped since."""
+    start(first)
+    second = join().service
+    second.open_windows.get("w1")
+    first.clock.now += 60_000
+    ask(first, "bread", 2)
+    first.service.leadership.resign()
+    first.clock.now -= 60_000
+    monkeypatch.setattr(Background, "start", lambda _: None)
+    second.succession._keep_or_seek()
+    with pytest.raises(ClocksDiffer, match="behind a time in the log"):
+        second.driver.checkpoint("w1")
+    first.clock.now += 60_000
+    second.driver.checkpoint("w1")
+    assert second.open_windows.get("w1").log.head_is_cosigned()
 
 
 def test_who_takes_over_keeps_results_of_unfinished_windows_and_nothing_else(

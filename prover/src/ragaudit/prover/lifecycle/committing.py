@@ -201,13 +201,7 @@ class Committer:
 
         checkpoints, permit = self._checkpoints(entries, policy), self._store.permit
         log = WindowLog(entries, checkpoints, key, again=again, permit=permit)
-        # Of an earlier process: a clock that was set back meanwhile stamps and signs nothing.
-        cosigned = log.checkpoints.latest(cosignatures=1)
-        if cosigned is not None:
-            log.note_cosigned(cosigned)
-        with self._store.read() as connection:
-            size = cosigned.head.size if cosigned else 0
-            log.stamped_time = latest_time(connection, window.name, size)
+        note_times(self._store, window.name, log)
         return log
 
     def signed_log(self, policy: Policy) -> WindowReader:
@@ -282,6 +276,22 @@ class Committer:
 
     def _checkpoints(self, entries: LogStore, policy: Policy) -> CheckpointStore:
         return _checkpoints_of(entries, policy, self._asked)
+
+
+def note_times(store: Store, window: str, log: WindowLog) -> None:
+    """Take the times that other processes gave: a clock behind them stamps and signs nothing.
+
+    Args:
+        store: of the prover's database.
+        window: by name.
+        log: the window's.
+    """
+    cosigned = log.checkpoints.latest(cosignatures=1)
+    if cosigned is not None:
+        log.note_cosigned(cosigned)
+    with store.read() as connection:
+        size = cosigned.head.size if cosigned else 0
+        log.stamped_time = max(log.stamped_time, latest_time(connection, window, size))
 
 
 def _opened(window: str, index: CommittedIndex) -> TenantOpening:

@@ -14,7 +14,7 @@ from ragaudit.ledger.messages.entries import Epoch, Version
 from ragaudit.ledger.messages.policy import Policy
 from ragaudit.prover.errors import WrongState
 from ragaudit.prover.index.committed import CommittedIndex, load_index, load_indexes
-from ragaudit.prover.lifecycle.committing import Committer, WindowReader
+from ragaudit.prover.lifecycle.committing import Committer, WindowReader, note_times
 from ragaudit.prover.lifecycle.retention import check_kept
 from ragaudit.prover.randomness import randomness_for
 from ragaudit.prover.store.accounts import Account
@@ -220,10 +220,15 @@ class OpenWindows:
         live.fence.note(live.log.entries.head())
 
     def compare_again(self) -> None:
-        """Have every log compared with what was cosigned of it, before this process signs."""
+        """Have every log compared with what others logged and cosigned, before this process signs.
+
+        Raises:
+            StoreUnavailable: the database does not answer.
+        """
         with self._lock:
             for live in self._loaded.values():
                 live.log.compared = False
+                note_times(self._store, live.name, live.log)
 
     def _catch_up(self, of: "weakref.ref[OpenWindow]", lock: threading.Lock) -> None:
         """Bring activations and versions in memory to what is stored; see `Query.admit`."""
