@@ -349,7 +349,7 @@ class WindowLog:
         lock: held by the one who signs.
         append_lock: held around an entry's time and the commit of its transaction.
         cosigned_time: Unix milliseconds of the last cosignature that is known, 0 before the first.
-        stamped_time: Unix milliseconds of the latest time given before this process led, 0 for none.
+        stamped_time: Unix milliseconds of the latest time before this process led, 0 for none.
         again: makes leaves again from the stored entries, before they are signed over.
         compared: whether this process has compared the log with what was cosigned of it.
         permit: asked in the transaction that stores a checkpoint; raises unless this process leads.
