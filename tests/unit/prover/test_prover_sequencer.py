@@ -177,11 +177,14 @@ def test_what_took_long_goes_aside_the_next_time(sequencer: Sequencer) -> None:
         long.wait(0.01)
         return threading.current_thread().name
 
-    names = [asked(sequencer, lambda: pace.call(slow))[0] for _ in range(2)]
-    assert names[0] == "sequencer" and names[1].startswith("aside")
-    quick = Pace()
     for _ in range(3):
-        assert asked(sequencer, lambda: quick.call(threading.current_thread))[0].name == "sequencer"
+        assert asked(sequencer, lambda: pace.call(slow))[0].startswith("aside")
+    quick = Pace()
+    names = [
+        asked(sequencer, lambda: quick.call(threading.current_thread))[0].name for _ in range(20)
+    ]
+    # Nothing is known of the first; any of the others may be held up once, but not all of them.
+    assert names[0].startswith("aside") and "sequencer" in names
 
 
 def test_a_caller_who_went_away_stops_nobody(sequencer: Sequencer) -> None:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from queue import SimpleQueue
 from time import perf_counter
 from typing import Any, Generic, ParamSpec, Self, TypeVar
@@ -207,11 +208,11 @@ class Pace:
     """Makes calls `aside` as long as they take long: a switch of threads costs some of it, too."""
 
     def __init__(self) -> None:
-        self._seconds: float | None = None
+        self._seconds = inf  # nobody knows of the first: it may wait for another machine
 
     def call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Return what a call returns, which takes about as long as those before it."""
-        long = self._seconds is not None and self._seconds > _AT_ONCE_SECONDS
+        long = self._seconds > _AT_ONCE_SECONDS
         timed = partial(self._timed, call, *args, **kwargs)
         return aside(timed) if long else timed()
 
@@ -220,8 +221,7 @@ class Pace:
         try:
             return call(*args, **kwargs)
         finally:
-            seconds, last = perf_counter() - since, self._seconds
-            self._seconds = seconds if last is None else min(seconds, _RISE * last)
+            self._seconds = min(perf_counter() - since, _RISE * self._seconds)
 
 
 class TaskLock:
