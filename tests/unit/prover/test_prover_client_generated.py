@@ -1,5 +1,6 @@
 """The client library and a real prover: questions in words, checked, claimed, resumed."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,10 @@ from ragaudit.client.asking import Asking
 from ragaudit.client.state import StateDirectory
 from ragaudit.ledger.messages.entries import Generated
 from ragaudit.ledger.messages.receipts import GeneratedAnswer, GeneratedFile
-from ragaudit.prover.answering import answering
 from ragaudit.prover.answering.generation import Generation
+from ragaudit.prover.sequencer import Lookup
 from ragaudit.prover.store import tables
-from ragaudit.prover.window import records
+from ragaudit.prover.window.records import Place, Repeated, find_identical_each
 from ragaudit.serving.generators import GeneratorUnavailable, NextTokens
 from scenario import ProverScenario
 from typer.testing import CliRunner
@@ -64,14 +65,15 @@ def test_an_answer_that_is_repeated_for_too_long_is_refused(
     opened: Open, channel: ProverScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A provider could serve what its index held an hour ago, under a receipt that was accepted."""
-    honest = records.find_identical
 
-    def ever(connection: Any, window: str, account: str, asked: Any, _since: int) -> Any:
-        return honest(connection, window, account, asked, 0)
+    def ever(asked: Sequence[Repeated]) -> dict[Repeated, Place]:
+        since_ever = {each: (*each[:3], 0) for each in asked}
+        found = find_identical_each(channel.service.store, list(since_ever.values()))
+        return {each: found[of] for each, of in since_ever.items() if of in found}
 
     client = opened("ada")
     client.search("bread", top_k=2)
-    monkeypatch.setattr(answering, "find_identical", ever)
+    monkeypatch.setattr(channel.service.retrieval, "_identical", Lookup(ever))
     channel.clock.now += 1000 * (60 + 4)  # retry_seconds, and less than the skew
     assert client.search("bread", top_k=2).receipt.counter == 0
     channel.clock.now += 1000

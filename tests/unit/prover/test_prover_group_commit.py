@@ -329,6 +329,23 @@ class TestSequenced:
         assert [each.public.index for each in found] == list(range(before, before + 16))
         assert groups == searched == [16]
 
+    def test_each_retry_among_them_is_found(
+        self, scenario: ProverScenario, live: OpenWindow
+    ) -> None:
+        """Of each account the latest of its own, in one search for all."""
+
+        def calls(count: int, text: str) -> list[Callable[[], Any]]:
+            request = Request.of(live.policy, text, 2)
+            return [partial(scenario.service.asking.query, user, request) for user in USERS[:count]]
+
+        first = sequenced(scenario, *calls(3, "bread"), *calls(2, "rolls"))
+        before = size(live)
+        again = sequenced(scenario, *calls(5, "bread"))
+        assert again[:3] == first[:3] and size(live) == before + 2
+        assert {each.public.index for each in again[3:]} == {before, before + 1}
+        scenario.clock.now += 1000 * live.policy.retrieval.retry_seconds + 1
+        assert sequenced(scenario, *calls(1, "bread"))[0].public.index == before + 2
+
     def test_more_than_a_fence_takes_are_several_transactions(
         self, scenario: ProverScenario, live: OpenWindow
     ) -> None:

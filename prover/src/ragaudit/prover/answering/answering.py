@@ -11,6 +11,7 @@ counter.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import ClassVar, Generic, TypeVar
 
 from ragaudit.encoding.errors import Conflict, TooEarly, TooMany
@@ -22,7 +23,7 @@ from ragaudit.ledger.messages.requests import Request
 from ragaudit.prover.answering.context import Context, seconds_until
 from ragaudit.prover.answering.query import Admitted, Logged
 from ragaudit.prover.errors import ChargeVoided, PromisePending, VersionMoved
-from ragaudit.prover.sequencer import aside
+from ragaudit.prover.sequencer import Lookup, aside
 from ragaudit.prover.store.accounts import Account
 from ragaudit.prover.verifier.client import VerifierClient
 from ragaudit.prover.window.charges import (
@@ -36,7 +37,7 @@ from ragaudit.prover.window.open_window import OpenWindow
 from ragaudit.prover.window.records import (
     Asked,
     LoggedRecord,
-    find_identical,
+    find_identical_each,
     find_keyed,
     find_promise,
     is_revealed,
@@ -160,18 +161,22 @@ class Retrieval(Channel[Request, Logged]):
     way_out = "the nonce of that promise"
     missing = "no promise for this counter"
 
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._identical = Lookup(partial(find_identical_each, context.store))
+
     def before(self, live: OpenWindow, account: Account, asked: Asked) -> Logged | None:
         """Return the record that a key or the policy's `retry_seconds` make the same request."""
         store, policy = self.context.store, live.policy
         # Under the account's lock: two requests at once must not both find nothing.
         repeats = policy.retrieval.retry_seconds > 0
-        if asked.key is None and not repeats:
-            return None
-        with store.look() as connection:
-            keyed = place = find_keyed(connection, account.id, asked)
-            if place is None and repeats:
-                since = self.context.clock() - 1000 * policy.retrieval.retry_seconds
-                place = find_identical(connection, live.name, account.id, asked, since)
+        keyed = place = None
+        if asked.key is not None:
+            with store.look() as connection:
+                keyed = place = find_keyed(connection, account.id, asked)
+        if place is None and repeats:
+            since = self.context.clock() - 1000 * policy.retrieval.retry_seconds
+            place = self._identical.get((live.name, account.id, asked.request, since))
         if place is None or place.window != live.name:
             return None
         with store.read() as connection:

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from ragaudit.encoding.canonical_json import dumps, loads
@@ -35,6 +35,7 @@ from ragaudit.ledger.messages.requests import (
 )
 from ragaudit.prover.backends.interface import Document
 from ragaudit.prover.store import tables
+from ragaudit.prover.store.database import Store
 from sqlalchemy import (
     Connection,
     Row,
@@ -42,6 +43,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    or_,
     select,
     update,
 )
@@ -227,6 +229,47 @@ def find_identical(
         connection, of_window=window, account=account, request=asked.request, since=since
     )
     return Place(*rows[0][:2]) if rows else None
+
+
+Repeated = tuple[str, str, bytes, int]
+"""A window, an account, the digest of its request, and since when, see `find_identical`."""
+
+
+def find_identical_each(store: Store, asked: Sequence[Repeated]) -> dict[Repeated, Place]:
+    """Return the records that `find_identical` returns of several requests, in one search."""
+    # Of few widths, the last one repeated: each is a statement of its own to the database.
+    width = 1 << (len(asked) - 1).bit_length()
+    named: dict[str, Any] = {"since": min(since for *_, since in asked)}
+    for number in range(width):
+        _, account, request, _ = asked[min(number, len(asked) - 1)]
+        named |= {f"account{number}": account, f"request{number}": request}
+    with store.look() as connection:
+        rows = _identical(width).rows(connection, **named)
+    # The latest is the last of its window.
+    found = {(window, *of): (position, issued) for window, *of, position, issued in rows}
+    places = {each: found.get(each[:3]) for each in asked}
+    return {
+        each: Place(each[0], place[0])
+        for each, place in places.items()
+        if place is not None and place[1] >= each[3]
+    }
+
+
+@cache
+def _identical(width: int) -> Prepared:
+    """Return the query for the identical requests of so many accounts, in every window."""
+    pairs = [
+        (_ENTRY.account == bindparam(f"account{number}"))
+        & (_ENTRY.request == bindparam(f"request{number}"))
+        for number in range(width)
+    ]
+    columns = (_ENTRY.window, _ENTRY.account, _ENTRY.request, _ENTRY.position, _ENTRY.issued)
+    # Not by the window: each pair is to be found by its own index.
+    return Prepared(
+        select(*columns)
+        .where(or_(*pairs), _ENTRY.issued >= bindparam("since"))
+        .order_by(_ENTRY.issued)
+    )
 
 
 def find_identical_elsewhere(
