@@ -40,18 +40,18 @@ def test_what_questions_return_and_raise_comes_to_who_asked(sequencer: Sequencer
 
 
 def test_questions_that_come_together_are_served_together(sequencer: Sequencer) -> None:
-    served: list[list[int]] = []
+    served: list[Sequence[int]] = []
 
     def question(number: int) -> Callable[[], int]:
         def work() -> int:
-            together(served.append, number)  # type: ignore[arg-type]
+            together(served.append, number)
             return number
 
         return work
 
     assert asked(sequencer, *map(question, range(5))) == list(range(5))
     # `append` is one function for all: bound methods of one object are equal.
-    assert served == [list(range(5))]
+    assert served == [tuple(range(5))]
 
 
 def test_each_thing_is_served_for_those_who_need_it(sequencer: Sequencer) -> None:
@@ -67,7 +67,25 @@ def test_each_thing_is_served_for_those_who_need_it(sequencer: Sequencer) -> Non
         return both
 
     asked(sequencer, *map(work, range(4)))
-    assert first == [[1, 3]] and sorted(n for each in second for n in each) == [0, 1, 2, 3]
+    assert first == [(1, 3)] and sorted(n for each in second for n in each) == [0, 1, 2, 3]
+
+
+def test_what_takes_long_for_many_is_done_beside_the_others(sequencer: Sequencer) -> None:
+    served: list[tuple[Sequence[int], str]] = []
+    gate = threading.Event()
+
+    def slow(needs: Sequence[int]) -> None:
+        gate.wait(PATIENCE)
+        served.append((needs, threading.current_thread().name))
+
+    def fails(_needs: Sequence[int]) -> None:
+        raise OSError("no disk")
+
+    works = [lambda n=number: together(slow, n, long=True) for number in range(3)]
+    found = asked(sequencer, *works, lambda: together(fails, 0, long=True), gate.set)
+    assert found[:3] == [None] * 3 and isinstance(found[3], OSError)
+    ((needs, name),) = served
+    assert [*needs] == [0, 1, 2] and name.startswith("aside")
 
 
 def test_an_error_of_what_is_served_is_everybodys_who_needs_it(sequencer: Sequencer) -> None:

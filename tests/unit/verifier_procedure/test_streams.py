@@ -30,7 +30,13 @@ from ragaudit.ledger.messages.entries import (
     parse_body,
 )
 from ragaudit.ledger.messages.evidence import Entries
-from ragaudit.ledger.messages.handover import Entry, read_frames, read_handover, write_handover
+from ragaudit.ledger.messages.handover import (
+    MAX_OPENING_BYTES,
+    Entry,
+    read_frames,
+    read_handover,
+    write_handover,
+)
 from ragaudit.ledger.messages.items import index_name, response_name
 from ragaudit.verifier import bundle as bundle_module
 from ragaudit.verifier import bundle as bundles
@@ -358,7 +364,7 @@ def test_an_item_that_changes_between_two_readings(evidence_folder: Path, tmp_pa
 
 
 def test_no_frame_is_read_by_its_claimed_length() -> None:
-    for length in (0, 2**20 + 1, 2**63, 2**64 - 1):
+    for length in (0, MAX_OPENING_BYTES + 1, 2**63, 2**64 - 1):
         with pytest.raises(MalformedError, match="frame length"):
             list(read_handover(io.BytesIO(length.to_bytes(8, "little") + bytes(64))))
 

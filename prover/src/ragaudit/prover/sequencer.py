@@ -12,7 +12,7 @@ Code that runs here and waits holds nothing that other questions need, but a `Ta
 import asyncio
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class Sequencer:
         self._pool = ThreadPoolExecutor(workers, "aside")
         self._asked: list[Callable[[], None]] = []
         self._steps: SimpleQueue[Callable[[], object]] = SimpleQueue()
-        self._waiting: dict[Callable[[Any], None], list[tuple[_Question, Any]]] = {}
+        self._waiting: dict[tuple[Callable[[Any], None], bool], list[tuple[_Question, Any]]] = {}
         self._ended: list[_Question] = []
         self._running = 0
         self._closed = False
@@ -84,25 +84,27 @@ class Sequencer:
             while self._steps.qsize():
                 self._steps.get()()
             while self._waiting:
-                serve = next(iter(self._waiting))
-                self._serve(serve, self._waiting.pop(serve))
+                self._serve()
             self._answer()
 
     def _close(self) -> None:
         self._closed = True
 
-    def _serve(
-        self, serve: Callable[[Any], None], waiting: Sequence[tuple["_Question", Any]]
-    ) -> None:
-        """Serve all who need the same, and let them go on."""
-        try:
-            serve([need for _, need in waiting])
-        except BaseException as error:
-            for question, _ in waiting:
-                question.throw(error)
+    def _serve(self) -> None:
+        """Serve all who need what the first one needs, and let them go on."""
+        # Nothing of it stays in the thread, which may have nothing else to do for hours.
+        serve, long = key = next(iter(self._waiting))
+        questions, needs = zip(*self._waiting.pop(key), strict=True)
+        if long:
+            future = self._pool.submit(_error_of, serve, needs)
+            future.add_done_callback(partial(self._served, questions))
         else:
-            for question, _ in waiting:
-                question.switch()
+            _go_on(questions, _error_of(serve, needs))
+
+    def _served(
+        self, questions: Sequence["_Question"], future: "Future[BaseException | None]"
+    ) -> None:
+        self._steps.put(partial(_go_on, questions, future.result()))
 
     def _answer(self) -> None:
         """Tell the loops which questions have ended, each once for all of them."""
@@ -115,10 +117,10 @@ class Sequencer:
                 loop.call_soon_threadsafe(_tell, ended)
 
     def wait_for(
-        self, serve: Callable[[Sequence[T]], None], need: T, question: "_Question"
+        self, serve: Callable[[Sequence[T]], None], need: T, long: bool, question: "_Question"
     ) -> None:
         """Let a question wait, which calls this, until its need was served."""
-        self._waiting.setdefault(serve, []).append((question, need))
+        self._waiting.setdefault((serve, long), []).append((question, need))
         question.pause()
 
     def wait_aside(self, call: Callable[[], T], question: "_Question") -> T:
@@ -183,15 +185,34 @@ def _tell(ended: Sequence[_Question]) -> None:
             each.answer.set_exception(each.raised)
 
 
-def together(serve: Callable[[Sequence[T]], None], need: T) -> None:
+def _error_of(serve: Callable[[Any], None], needs: Sequence[Any]) -> BaseException | None:
+    """Serve all who need the same; return what that raised, None if nothing."""
+    try:
+        serve(needs)
+    except BaseException as error:
+        return error
+    return None
+
+
+def _go_on(questions: Sequence[_Question], error: BaseException | None) -> None:
+    """Let questions go on where they wait, or raise an error there."""
+    for each in questions:
+        if error is None:
+            each.switch()
+        else:
+            each.throw(error)
+
+
+def together(serve: Callable[[Sequence[T]], None], need: T, *, long: bool = False) -> None:
     """Return once ``serve`` was called with ``need``, in a sequencer with all that need it by then.
 
     Args:
         serve: equal functions are called once for all; what it raises, all of them raise.
+        long: whether it takes so long that other questions go on meanwhile, see `Pace.long`.
     """
     question = getcurrent()
     if isinstance(question, _Question):
-        question.sequencer.wait_for(serve, need, question)
+        question.sequencer.wait_for(serve, need, long, question)
     else:
         serve([need])
 
@@ -210,13 +231,18 @@ class Pace:
     def __init__(self) -> None:
         self._seconds = inf  # nobody knows of the first: it may wait for another machine
 
-    def call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what a call returns, which takes about as long as those before it."""
-        long = self._seconds > _AT_ONCE_SECONDS
-        timed = partial(self._timed, call, *args, **kwargs)
-        return aside(timed) if long else timed()
+    @property
+    def long(self) -> bool:
+        """Whether the next call is to be made aside: it takes about as long as the last ones."""
+        return self._seconds > _AT_ONCE_SECONDS
 
-    def _timed(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what a call returns, which is made `aside` where it takes long."""
+        timed = partial(self.timed, call, *args, **kwargs)
+        return aside(timed) if self.long else timed()
+
+    def timed(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what a call returns, and note how long it took."""
         since = perf_counter()
         try:
             return call(*args, **kwargs)

@@ -215,7 +215,7 @@ class Mechanism:
         # (docs/notes/zero-knowledge.md §5). With noise this is not called.
         rows = None if allowed is None else np.array(allowed, dtype=np.int64)
         search = Search(embedding, top_k, rows)
-        together(index.find_best, search)
+        together(index.find_best, search, long=index.pace.long)
         return tuple(search.found.tolist())
 
     def order(

@@ -245,7 +245,12 @@ class CommittedIndex:
 
     @cached_property
     def pace(self) -> Pace:
-        """Of selections with noise."""
+        """Of selections."""
+        return Pace()
+
+    @cached_property
+    def filtering(self) -> Pace:
+        """Of filters that are applied to all rows."""
         return Pace()
 
     @property
@@ -276,9 +281,8 @@ class CommittedIndex:
     def find_best(self, searches: Sequence[Search]) -> None:
         """Find the best rows of several searches, by exact scores, in one pass over all rows."""
         queries = np.stack([each.query for each in searches])
-        found = self.scorer.select_exactly(
-            queries, [each.top_k for each in searches], [each.allowed for each in searches]
-        )
+        top_k, allowed = [each.top_k for each in searches], [each.allowed for each in searches]
+        found = self.pace.timed(self.scorer.select_exactly, queries, top_k, allowed)
         for each, rows in zip(searches, found, strict=True):
             each.found = rows
 
@@ -346,7 +350,10 @@ class CommittedIndex:
         kept = self._filtered.find(wanted.text)
         if kept is not None:
             return tuple(kept)
-        found = wanted.allowed_in(self.column_arrays)
+        if wanted.text:
+            found = self.filtering.call(wanted.allowed_in, self.column_arrays)
+        else:
+            found = wanted.allowed_in(self.column_arrays)
         if found is not None:
             self._filtered.keep(wanted.text, array("I", found))
         return found
