@@ -8,8 +8,8 @@ import pytest
 from simulated_plan import failing, outcome
 
 SEEDS = 24
-# Heads that confirmed an entry before its time, and a database that was put back as it had been.
-FAILED_ONCE = (100_045, 100_046, 100_082, 69)
+# A process ended while another answer of its group was under way: here its lock stayed.
+FAILED_ONCE = (200_233, 200_408)
 # What a process that ends has open is closed by nobody, as it is in this one.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -25,7 +25,7 @@ def test_nothing_that_goes_wrong_breaks_a_window() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_seed_runs_again_as_it_ran() -> None:
-    """Also in another process, whose sets have another order."""
+    """Also in another process, whose sets have another order; this one has answers in groups."""
     program = "import simulated_plan; print(simulated_plan.outcome(3)[1])"
     path = os.pathsep.join(sys.path)
     again = {

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import permutations
 from multiprocessing import Pool
 from pathlib import Path
 
@@ -29,9 +30,10 @@ from simulated_world import House, Violation, World, build
 MEMORY = Path("/dev/shm")
 SECONDS = 200  # at most, in all: a promise lives longer, and the window has not ended by then
 WEIGHTS = {
-    "ada": 4,
-    "bob": 6,
-    "cyd": 3,
+    "ada": 2,
+    "bob": 3,
+    "cyd": 2,
+    "together": 16,
     "dispute": 1,
     "drive": 2,
     "checkpoint": 3,
@@ -51,7 +53,11 @@ OFFSETS = (0, 900, -900, 4500, -4500, 20_000, -60_000)
 TOGETHER = (20_000, 0, 8_000, -20_000)  # of clocks that go wrong alike
 RARE = 0.15  # of the windows lose something for good
 SET_BACK = 0.3  # of the others have their database set back
-ASKING = ("ada", "bob", "cyd")
+PEOPLE = ("ada", "bob", "cyd")
+ASKING = (*PEOPLE, "together")
+GROUPS = (*permutations(PEOPLE, 2), *permutations(PEOPLE))
+# Of a group, behind its first requests: members, the commit, the fence, answers that leave.
+POINTS = range(2, 14)
 UNSTEADY = 0.2  # of the windows have machines whose clocks go wrong again and again
 BEFORE = ("register ada", "register bob", "register cyd", "drive", "checkpoint", "tick")
 
@@ -133,14 +139,16 @@ def draw(chance: random.Random) -> Plan:
             if each == "pass":
                 value = min(left, 1 + value % 35)
                 left -= value
-            during.append(Step(each, value, _faults(chance), chance.random() < 0.8))
+            faults = _faults(chance, chance.choice(POINTS) if each == "together" else None)
+            during.append(Step(each, value, faults, chance.random() < 0.8))
     return Plan(tuple(before), tuple(during))
 
 
-def _faults(chance: random.Random) -> tuple[tuple[int, int], ...]:
+def _faults(chance: random.Random, first: int | None = None) -> tuple[tuple[int, int], ...]:
     if chance.random() < 0.5:
         return ()
-    first = int(chance.expovariate(0.35))
+    if first is None:
+        first = int(chance.expovariate(0.35))
     faults = [(first, chance.randrange(2**20))]
     while chance.random() < 0.25:
         faults.append((faults[-1][0] + 1, chance.randrange(2**20)))
@@ -153,8 +161,10 @@ def take(world: World, step: Step) -> None:
     if step.starts:
         world.start_all()
     what, value = step.what, step.value
-    if what in {"ada", "bob", "cyd"}:
+    if what in PEOPLE:
         world.ask(what, value)
+    elif what == "together":
+        world.ask_together(GROUPS[value % len(GROUPS)], value // len(GROUPS))
     elif what.startswith("register"):
         world.register(what.rsplit(" ", maxsplit=1)[-1])
     elif what == "dispute":

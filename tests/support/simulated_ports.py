@@ -1,7 +1,8 @@
 """The ports of parties that share one process: disk, network, clock and randomness.
 
-Every commit, every write and synchronisation of a fence, and every message is a *point*: the plan
-of a simulated window says at which of them what goes wrong. Nothing here runs by itself: a message
+Every commit, every write and synchronisation of a fence, and every message is a *point*; where
+several answers share a transaction, each of them is one, and each that leaves. The plan of a
+simulated window says at which of them what goes wrong. Nothing here runs by itself: a message
 is delivered in the thread that sends it, and whoever has a thread do something waits for it.
 """
 
@@ -11,10 +12,12 @@ import random
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 from unittest.mock import patch
 
 import httpx
@@ -22,17 +25,24 @@ from ragaudit import core
 from ragaudit.circuits.statements import IndexStatement
 from ragaudit.lab.attacks.forging import index_prover
 from ragaudit.ledger.log import durable, fence
+from ragaudit.prover import service
 from ragaudit.prover.randomness import OsRandomness, SeededRandomness
+from ragaudit.prover.sequencer import Pace, Sequencer
 from ragaudit.verifier import reference
 from sqlalchemy import Engine
 from starlette.types import ASGIApp
 
 COMMIT, WRITE, SYNC, CALL = "commit", "write", "sync", "call"
+MEMBER, LEAVE = "member", "leave"
+P = ParamSpec("P")
+T = TypeVar("T")
 KINDS = {
     COMMIT: ("die", "die after", "full", "unknown"),
     WRITE: ("die", "die after", "full"),
     SYNC: ("die", "die after", "fail"),
     CALL: ("lost", "no answer", "twice", "late", "die", "die after"),
+    MEMBER: ("fails", "refused"),
+    LEAVE: ("die",),
 }
 """What can go wrong at a point, by its kind.
 
@@ -41,6 +51,8 @@ full: the disk has no room, or answers with an error, and nothing is written.
 unknown: the commit is given up, and the database has it nevertheless.
 fail: a synchronisation fails once; the disk has any part of what was written.
 lost, no answer, twice, late: of a message.
+fails, refused: what one answer changes, in a transaction of several, fails for a reason of its own,
+or has a statement that the database refuses.
 """
 
 
@@ -199,12 +211,17 @@ def watch_commits(engine: Engine, faults: Faults, party: Party) -> None:
         if not changed:
             honest(connection)
             return
-        kind, _ = faults.at(COMMIT, party)
+        try:
+            kind, _ = faults.at(COMMIT, party)
+            if kind == "die":
+                party.alive = False
+                raise Died(party.name)
+        except Died:
+            # Its lock goes with the process, however long something here refers to a cursor.
+            driver.rollback()
+            raise
         if kind == "full":
             raise sqlite3.OperationalError("database or disk is full")
-        if kind == "die":
-            party.alive = False
-            raise Died(party.name)
         honest(connection)
         if kind == "die after":
             party.alive = False
@@ -297,18 +314,65 @@ class Wire(httpx.BaseTransport):
             raise httpx.ReadTimeout("no answer", request=request)
         return answer
 
+    def send_together(
+        self, requests: Sequence[httpx.Request], sender: Party
+    ) -> list[httpx.Response | None]:
+        """Deliver messages that arrive at the same moment, in this order.
+
+        Args:
+            sender: that does not end.
+
+        Returns:
+            The answer to each, None where there is none.
+        """
+        kinds = [self._faults.at(CALL, sender)[0] for _ in requests]
+        arriving = list[int]()
+        for number, (request, kind) in enumerate(zip(requests, kinds, strict=True)):
+            request.read()
+            if kind == "late":
+                self.late.append(request)
+            arriving += [number] * {"lost": 0, "late": 0, "twice": 2}.get(kind, 1)
+        answers: list[httpx.Response | None] = [None] * len(requests)
+        left = self._deliver([requests[number] for number in arriving])
+        for number, answer in zip(arriving, left, strict=True):
+            if isinstance(answer, httpx.Response) and kinds[number] != "no answer":
+                answers[number] = answer
+        return answers
+
     def deliver(self, request: httpx.Request) -> httpx.Response:
-        """Let the process that listens answer; ConnectError if it does not."""
+        """Let the process that listens answer; TransportError if it does not."""
+        (answer,) = self._deliver([request])
+        if isinstance(answer, httpx.TransportError):
+            raise answer
+        return answer
+
+    def _deliver(
+        self, requests: Sequence[httpx.Request]
+    ) -> Sequence[httpx.Response | httpx.TransportError]:
         if self.app is None or self._loop is None or not self.listens.alive:
-            raise httpx.ConnectError("refused", request=request)
+            return [httpx.ConnectError("refused", request=request) for request in requests]
+        return self._loop.run_until_complete(self._all(self.app, requests))
+
+    async def _all(
+        self, app: ASGIApp, requests: Sequence[httpx.Request]
+    ) -> Sequence[httpx.Response | httpx.TransportError]:
+        several = len(requests) > 1
+        return await asyncio.gather(*(self._one(app, each, several) for each in requests))
+
+    async def _one(
+        self, app: ASGIApp, request: httpx.Request, several: bool
+    ) -> httpx.Response | httpx.TransportError:
+        closed = httpx.ReadError("closed", request=request)
         try:
-            answer = self._loop.run_until_complete(_answer(self.app, request))
+            answer = await _answer(app, request)
         except BaseException:
             if self.listens.alive:
                 raise
-            raise httpx.ReadError("closed", request=request) from None
+            return closed
+        if self.listens.alive and several and self._faults.at(LEAVE, self.listens)[0]:
+            self.listens.alive = False
         if not self.listens.alive:
-            raise httpx.ReadError("closed", request=request)
+            return closed
         self.told(request, answer)
         return answer
 
@@ -328,6 +392,82 @@ async def _answer(app: ASGIApp, request: httpx.Request) -> httpx.Response:
     response = await transport.handle_async_request(again)
     body = await response.aread()
     return httpx.Response(response.status_code, headers=response.headers, content=body)
+
+
+class InOrder(Sequencer):
+    """A sequencer that depends on no clock: the event loop waits for its thread.
+
+    What questions have done aside is done one after the other. In which order, and whether others
+    are served before, is drawn from the seed.
+    """
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers)
+        self._worker = ThreadPoolExecutor(1)  # a question may ask a party that has its own loop
+        self._pool = self._calls = _Calls(self._steps.put)
+
+    def close(self) -> None:
+        """End the thread."""
+        self._worker.shutdown()
+
+    def _hand_over(self) -> None:
+        for each in self._asked:
+            self._steps.put(each)
+        self._asked = []
+        self._advance()
+
+    def _advance(self) -> None:
+        # Answers leave in between, as they do while the thread goes on.
+        if not self._steps.qsize():
+            self._calls.wait_no_longer()
+        if self._steps.qsize():
+            self._worker.submit(self._turn).result()
+            asyncio.get_running_loop().call_soon(self._advance)
+
+
+class _Calls(ThreadPoolExecutor):
+    """A pool without threads: its calls are steps of a sequencer, in an order that is drawn."""
+
+    def __init__(self, step: Callable[[Callable[[], None]], None]) -> None:
+        super().__init__()
+        self._step = step
+        self._waiting: list[Callable[[], None]] = []
+        self._later = 0  # how many of them others do not wait for
+
+    def submit(
+        self, call: Callable[P, T], /, *arguments: P.args, **options: P.kwargs
+    ) -> "Future[T]":
+        """Have a call made, by one of the next steps or after what others wait for."""
+        made = Future[T]()
+        self._waiting.append(partial(_make, partial(call, *arguments, **options), made))
+        if secrets.randbelow(8):
+            self._step(self._make_one)
+        else:
+            self._later += 1
+        return made
+
+    def wait_no_longer(self) -> None:
+        """Make steps of those that nobody waited for."""
+        for _ in range(self._later):
+            self._step(self._make_one)
+        self._later = 0
+
+    def _make_one(self) -> None:
+        self._waiting.pop(secrets.randbelow(len(self._waiting)))()
+
+
+def _make(call: Callable[[], T], made: "Future[T]") -> None:
+    try:
+        made.set_result(call())
+    except BaseException as error:
+        made.set_exception(error)
+
+
+@contextmanager
+def in_order() -> Iterator[None]:
+    """Have provers answer with sequencers that depend on no clock."""
+    with patch.object(service, "Sequencer", InOrder), patch.object(Pace, "long", True):
+        yield
 
 
 class Sender(httpx.BaseTransport):

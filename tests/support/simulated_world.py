@@ -1,31 +1,35 @@
 """A window's whole life in one process: prover, verifier with its cosigner, and three clients.
 
-Ada asks plainly; bob is anchored; cyd asks plainly and disputes her answers. Nothing goes on by
+Ada asks plainly; bob is anchored; cyd asks plainly and disputes her answers. They ask one at a
+time, or at the same moment: then their answers share a transaction and a fence. Nothing goes on by
 itself: what background threads do, the plan's steps do, one after the other.
 
-What the model cannot express: two threads of a party at one moment, so no transaction that several
-answers share; PostgreSQL, and with it a commit that arrives after a later one (on SQLite a commit
-that was given up is there at once, or never); pages of the database that a loss of power tears (the
-tests of power cuts have them); several processes of a prover, further cosigners, a channel that
-generates, owners, later versions of an index. Proofs of selections draw their own coins in the
-compiled core: what depends on a seed is everything but their bytes, and what has their digests.
+What the model cannot express: two threads of a party at one moment; PostgreSQL, and with it a
+commit that arrives after a later one (on SQLite a commit that was given up is there at once, or
+never); pages of the database that a loss of power tears (the tests of power cuts have them);
+several processes of a prover, further cosigners, a channel that generates, owners, later versions
+of an index. Proofs of selections draw their own coins in the compiled core: what depends on a seed
+is everything but their bytes, and what has their digests.
 """
 
 import hashlib
 import json
+import math
 import random
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import httpx
 from fastapi import FastAPI
 from invariants import check_once, leaf_of
 from kept_folders import KeptFolder
-from ragaudit.encoding.errors import RagauditError
+from ragaudit.encoding.errors import InternalError, RagauditError
 from ragaudit.encoding.signing import PrivateKey
 from ragaudit.encoding.text import b64_decode
 from ragaudit.lab.scenario.embedder import HashEmbedder
@@ -34,6 +38,7 @@ from ragaudit.ledger.log.cosigner_protocol import AddCheckpointRequest
 from ragaudit.ledger.log.database import close_engine, open_engine
 from ragaudit.ledger.log.fence import FenceReader
 from ragaudit.ledger.log.store import LogStore
+from ragaudit.ledger.log.tree import TreeHead
 from ragaudit.ledger.messages.chains import NonceChain
 from ragaudit.ledger.messages.disputes import Dispute
 from ragaudit.ledger.messages.entries import Record
@@ -45,6 +50,8 @@ from ragaudit.prover.service import Components, Service
 from ragaudit.prover.settings import load_settings
 from ragaudit.prover.store import tables
 from ragaudit.prover.store.states import State
+from ragaudit.prover.window import log_transaction
+from ragaudit.prover.window.log_transaction import Begin, LogTransaction, WindowFence, _Member
 from ragaudit.prover.window.registrations import used_counters
 from ragaudit.prover.window.windows import Window
 from ragaudit.serving.clock import UNTIL_CONFIRMED, UNTIL_IT_STAYS, EvenClock
@@ -54,6 +61,7 @@ from ragaudit.verifier.service.database import Database, create_tables
 from regulator import Regulator
 from scenario import START, WINDOW, fill, pinned
 from simulated_ports import (
+    MEMBER,
     Died,
     Disk,
     Faults,
@@ -62,6 +70,7 @@ from simulated_ports import (
     Time,
     Wall,
     Wire,
+    in_order,
     seeded,
     watch_commits,
     written_to,
@@ -142,6 +151,7 @@ class World:
         lost: what the disk lost, or a restored database; then the window need not end in PASS.
         errors: what services said of steps that failed, the last ones.
         violations: what was seen to be wrong while messages were under way.
+        groups: how many answers shared a transaction, of each that several did.
     """
 
     def __init__(self, folder: Path, house: House | None = None) -> None:
@@ -165,6 +175,8 @@ class World:
         self.roots: dict[int, bytes] = {}
         self.heads: dict[int, bytes] = {}
         self.back_ups: list[bytes] = []
+        self.groups: list[int] = []
+        self._unfenced: dict[bytes, int] = {}  # counters of groups whose fence is not durable
         self._at_loss: int | None = None
         self._latest = 0  # that any clock has shown, when it was set
         self._waits_since: int | None = None  # since when an entry waits for a cosignature
@@ -218,6 +230,10 @@ class World:
         except Died:
             pass
         else:
+            # Looked up as time goes by, in a thread: a key that is not known takes another way.
+            keys = service.callers
+            keys._callers |= keys._known()
+            keys._looked = math.inf
             self.to_prover.listen(app)
         self.bury()
 
@@ -277,7 +293,7 @@ class World:
     @contextmanager
     def running(self) -> Iterator["World"]:
         """Have what parties write go to the simulated disk; end all of them afterwards."""
-        with written_to(self.disk):
+        with written_to(self.disk), in_order(), self._watching_groups():
             try:
                 yield self
             finally:
@@ -340,15 +356,13 @@ class World:
 
     # Steps of the clients
 
-    def post(
+    def _request(
         self, client: Client, path: str, body: Any, key: str | None = None
-    ) -> httpx.Response | None:
-        """Send a request of a client; return the answer, or None if there is none."""
+    ) -> httpx.Request:
         headers = {"Authorization": f"Bearer {client.key}"}
         if key is not None:
             headers["Idempotency-Key"] = key
-        request = httpx.Request("POST", f"http://prover{PATH}{path}", json=body, headers=headers)
-        return self._sent(self.to_prover, request)
+        return httpx.Request("POST", f"http://prover{PATH}{path}", json=body, headers=headers)
 
     def _sent(self, wire: Wire, request: httpx.Request) -> httpx.Response | None:
         try:
@@ -365,7 +379,7 @@ class World:
             "anchor": self.chain().anchor.hex() if name == "bob" else None,
             "dispute_key": _DISPUTES.public.raw.hex() if name == "cyd" else None,
         }
-        answer = self.post(client, "/registration", body)
+        answer = self._sent(self.to_prover, self._request(client, "/registration", body))
         if answer is not None and answer.is_success:
             client.registered = True
 
@@ -380,36 +394,48 @@ class World:
     def ask(self, name: str, number: int = 0) -> None:
         """Ask, or repeat what is not answered yet."""
         client = self.people[name]
+        asked = self._question(client, number)
+        if asked is not None:
+            self._take(client, asked, self._sent(self.to_prover, asked))
+
+    def ask_together(self, names: Sequence[str], number: int = 0) -> None:
+        """Ask, or repeat, at the same moment, in this order."""
+        people = [self.people[name] for name in names]
+        asked = [
+            (client, request)
+            for client in people
+            if (request := self._question(client, number)) is not None
+        ]
+        answers = self.to_prover.send_together([request for _, request in asked], self.clients)
+        self.bury()
+        for (client, request), answer in zip(asked, answers, strict=True):
+            self._take(client, request, answer)
+
+    def _question(self, client: Client, number: int) -> httpx.Request | None:
+        """Return what a client asks next; None once it has asked all that it may."""
         if client.body is None:
             if client.number >= QUERIES:
-                return
+                return None
             query = f"question {client.number} {number}"
             client.body = {"query": query, "top_k": 1 + number % 3, "filter": ""}
             client.number += 1
-        if name == "bob":
-            self._ask_anchored(client)
-            return
-        answer = self.post(client, "/query", client.body, f"{name} {client.number}")
-        self._take(client, answer)
-
-    def _ask_anchored(self, client: Client) -> None:
-        assert client.body is not None
         counter = client.number - 1
+        if client.name != "bob":
+            return self._request(client, "/query", client.body, f"{client.name} {client.number}")
         if not client.promised:
-            answer = self.post(client, "/promise", {**client.body, "counter": counter})
-            # Whoever has a record already is told so: then only the nonce is asked for again.
-            client.promised = answer is not None and answer.status_code in {200, 409}
-            return
+            return self._request(client, "/promise", {**client.body, "counter": counter})
         nonce = self.chain().nonce(counter).hex()
-        answer = self.post(client, "/reveal", {"counter": counter, "nonce": nonce})
-        self._take(client, answer)
-        if answer is not None and answer.status_code in {404, 409}:
-            client.promised = False
+        return self._request(client, "/reveal", {"counter": counter, "nonce": nonce})
 
-    def _take(self, client: Client, answer: httpx.Response | None) -> None:
-        if answer is not None and answer.status_code == 200:
+    def _take(self, client: Client, request: httpx.Request, answer: httpx.Response | None) -> None:
+        if answer is not None and request.url.path.endswith("/promise"):
+            # Whoever has a record already is told so: then only the nonce is asked for again.
+            client.promised = answer.status_code in {200, 409}
+        elif answer is not None and answer.status_code == 200:
             client.files.append(answer.json())
             client.body, client.promised = None, False
+        elif answer is not None and answer.status_code in {404, 409}:
+            client.promised = False
 
     def dispute(self, number: int) -> None:
         """Dispute one of cyd's answers, an honest one."""
@@ -455,6 +481,8 @@ class World:
         self._demand_fenced(record, index + 1)
 
     def _demand_fenced(self, record: Record, size: int) -> None:
+        if self._unfenced.get(record.pseudonym) == record.counter + 1:
+            self.violations.append("an answer left of a group whose fence is not durable")
         if any(path.is_relative_to(self.prover.folder) for path in self.disk.unsynced):
             self.violations.append("an answer left before its fence was synchronised")
         assert self.policy is not None
@@ -488,6 +516,72 @@ class World:
             self.heads.setdefault(head.size, head.root_hash) != head.root_hash
         ):
             self.violations.append("two roots of one size are cosigned")
+
+    # Transactions that several answers share
+
+    @contextmanager
+    def _watching_groups(self) -> Iterator[None]:
+        """Have answers that share a transaction fail, and look at what becomes of the others."""
+        commit, advance, opening = log_transaction._together, WindowFence.advance, WindowFence.open
+
+        def commit_together(begin: Begin, group: list[_Member]) -> None:
+            if len(group) > 1:
+                self._commit(partial(commit, begin, group), group)
+            else:
+                commit(begin, group)
+
+        def advance_all(fence: WindowFence, head: TreeHead, counters: Mapping[bytes, int]) -> None:
+            if len(counters) > 1:
+                self._unfenced |= counters
+            advance(fence, head, counters)
+            self._fenced(counters)
+
+        def open_again(fence: WindowFence) -> None:
+            opening(fence)
+            self._fenced(fence.opened().records)  # it was written anew
+
+        with (
+            patch.object(log_transaction, "_together", commit_together),
+            patch.object(WindowFence, "advance", advance_all),
+            patch.object(WindowFence, "open", open_again),
+        ):
+            yield
+
+    def _fenced(self, counters: Mapping[bytes, int]) -> None:
+        for who, count in counters.items():
+            if self._unfenced.get(who, count + 1) <= count:
+                del self._unfenced[who]
+
+    def _commit(self, commit: Callable[[], None], group: Sequence[_Member]) -> None:
+        """Commit a group; whoever has no fault of its own, or of all, must have none."""
+        self.groups.append(len(group))
+        fates = dict[int, str]()
+        for member in group:
+            member.work = partial(self._perhaps_fails, member.work, fates, id(member))
+        before = len(self.faults.happened)
+        commit()
+        of_all = any(MEMBER not in each for each in self.faults.happened[before:])
+        for member in group:
+            if isinstance(member.error, InternalError) and not (of_all or fates.get(id(member))):
+                self.violations.append("one answer's failure is another's")
+
+    def _perhaps_fails(
+        self,
+        work: Callable[[LogTransaction], Any],
+        fates: dict[int, str],
+        member: int,
+        transaction: LogTransaction,
+    ) -> Any:
+        result = work(transaction)
+        if member not in fates:
+            fates[member] = self.faults.at(MEMBER, self.prover)[0]
+        if fates[member] == "fails":
+            raise InternalError("an answer fails", where="simulation")
+        if fates[member] == "refused":
+            again = {"window": NAME, "position": 0, "kind": Record.KIND, "salt": bytes(32)}
+            row = {**log_transaction._PUBLIC, **again, "body": b""}
+            transaction.later(log_transaction._INSERT_ENTRY, **row)
+        return result
 
     # What must hold after each step
 
@@ -592,7 +686,8 @@ class World:
         said = [each.replace(str(self.folder), "") for each in self.errors]
         files = [client.files for client in self.people.values()]
         ends = (self.time.now, self.lost, self.result)
-        seen = (self.faults.happened, told, records, roots, heads, said, files, ends)
+        happened = (self.faults.happened, self.groups)
+        seen = (happened, told, records, roots, heads, said, files, ends)
         return hashlib.sha256(repr(seen).encode()).hexdigest()
 
     def state(self) -> State:
@@ -691,9 +786,7 @@ class World:
     def _settle(self) -> None:
         """Every client has what it asked for, once everything runs."""
         for _ in range(4):
-            for client in self.people.values():
-                if client.body is not None:
-                    self.ask(client.name)
+            self.ask_together([each.name for each in self.people.values() if each.body is not None])
         waiting = [client.name for client in self.people.values() if client.body is not None]
         if waiting:
             raise Violation(f"{waiting} have no answer though all runs: {self.errors[-3:]}")

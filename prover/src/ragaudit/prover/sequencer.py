@@ -79,13 +79,16 @@ class Sequencer:
 
     def _work(self) -> None:
         while not self._closed or self._running:
-            # All that can go on comes as far as it can, before anybody is served.
+            self._turn()
+
+    def _turn(self) -> None:
+        """Wait for a step; let all that can go on come as far as it can, before it is served."""
+        self._steps.get()()
+        while self._steps.qsize():
             self._steps.get()()
-            while self._steps.qsize():
-                self._steps.get()()
-            while self._waiting:
-                self._serve()
-            self._answer()
+        while self._waiting:
+            self._serve()
+        self._answer()
 
     def _close(self) -> None:
         self._closed = True
