@@ -168,6 +168,21 @@ def test_a_lock_is_its_holders_until_it_was_given_back_as_often(sequencer: Seque
     assert [order[at] == order[at + 1] for at in (0, 2, 4)] == [True] * 3 and len(order) == 6
 
 
+def test_who_waits_for_a_lock_takes_no_thread_that_its_holder_needs() -> None:
+    sequencer, lock, done = Sequencer(1), TaskLock(), list[int]()
+
+    def work(number: int) -> Callable[[], None]:
+        def held() -> None:
+            with lock:
+                aside(done.append, number)
+
+        return held
+
+    asked(sequencer, *map(work, range(5)))
+    sequencer.close()
+    assert done == list(range(5))
+
+
 def test_a_lock_excludes_threads_and_questions_alike(sequencer: Sequencer) -> None:
     lock, free = TaskLock(), threading.Event()
 

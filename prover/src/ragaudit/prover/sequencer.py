@@ -11,6 +11,7 @@ Code that runs here and waits holds nothing that other questions need, but a `Ta
 
 import asyncio
 import threading
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -129,9 +130,13 @@ class Sequencer:
     def wait_aside(self, call: Callable[[], T], question: "_Question") -> T:
         """Let a question wait, which calls this, for a call in another thread; return its value."""
         future = self._pool.submit(copy_context().run, call)
-        future.add_done_callback(lambda _: self._steps.put(question.switch))
+        future.add_done_callback(lambda _: self.go_on(question))
         question.pause()
         return future.result()
+
+    def go_on(self, question: "_Question") -> None:
+        """Let a question go on where it has paused; called in any thread."""
+        self._steps.put(question.switch)
 
     def begin(self, work: Callable[[], Any], context: Context, answer: asyncio.Future[Any]) -> None:
         """Begin a question, and return where it waits or has ended."""
@@ -260,13 +265,19 @@ class TaskLock:
         self._lock = threading.Lock()
         self._holder: greenlet | None = None
         self._times = 0
+        self._parked: deque[_Question] = deque()
 
     def __enter__(self) -> Self:
         """Wait for the lock, and take it."""
         task = getcurrent()
         if self._holder is not task:
-            if not self._lock.acquire(blocking=False):
-                aside(self._lock.acquire)
+            while not self._lock.acquire(blocking=False):
+                if not (isinstance(task, _Question) and isinstance(self._holder, _Question)):
+                    aside(self._lock.acquire)
+                    break
+                # In no thread: the holder may need one before it lets go.
+                self._parked.append(task)
+                task.pause()
             self._holder = task
         self._times += 1
         return self
@@ -277,6 +288,9 @@ class TaskLock:
         if not self._times:
             self._holder = None
             self._lock.release()
+            with suppress(IndexError):
+                parked = self._parked.popleft()
+                parked.sequencer.go_on(parked)
 
 
 class Lookup(Generic[K, V]):
